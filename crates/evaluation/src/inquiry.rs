@@ -415,7 +415,7 @@ impl Inquiry {
             if let Some((_, reason)) = found(subject) {
                 return Some(reason.clone());
             }
-            let cells = claim.all_checks().flat_map(Check::cells);
+            let cells = claim.checks.iter().flat_map(Check::cells);
             let mut labels = cells.filter(|c| c.experiment.is_none()).flat_map(|c| &c.labels);
             let (name, reason) = labels.find_map(|label| found(label))?;
             Some(format!("its bound is relative to `{name}`, and {reason}"))

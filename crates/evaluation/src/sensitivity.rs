@@ -4,7 +4,7 @@
 //! fragile: it depends more on the numbers of the scenario than on the controller.
 
 use windward_experiments::ExperimentError;
-use windward_experiments::campaign::{self, Event, Observer};
+use windward_experiments::campaign::{self, ClaimId, Event, Observer};
 use windward_experiments::claims::ClaimResult;
 use windward_experiments::experiment::{Effort, Experiment};
 use windward_experiments::sweep::{Progress, RunOptions, simulate};
@@ -39,14 +39,13 @@ pub const VARIATIONS: [Variation; 6] = [
 
 /// The verdicts of one variation, without runs, tables or pages.
 #[derive(Debug, Default)]
-struct Verdicts(Vec<((usize, usize), ClaimResult)>);
+struct Verdicts(Vec<(ClaimId, ClaimResult)>);
 
 impl Observer for Verdicts {
     fn event(&mut self, event: Event) -> Result<(), ExperimentError> {
-        if let Event::Judged(experiment, claim, result) = event {
-            let place = (experiment, claim);
-            self.0.retain(|(known, _)| *known != place);
-            self.0.push((place, *result));
+        if let Event::Judged(claim, result) = event {
+            self.0.retain(|(known, _)| *known != claim);
+            self.0.push((claim, *result));
         }
         Ok(())
     }

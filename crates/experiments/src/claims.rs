@@ -16,9 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::ExperimentError;
-use crate::experiment::{
-    Asked, Check, Claim, Deviation, EarlierChecks, Experiment, Margin, Reading,
-};
+use crate::experiment::{Asked, Check, Claim, Deviation, Experiment, History, Margin, Reading};
 use crate::expression::{Cell, Comparison, Expression, Relation};
 use crate::statistics::{Estimate, Look, estimate_with};
 
@@ -41,14 +39,8 @@ pub struct ClaimResult {
     pub claim: String,
     /// Condition under which it holds, in words.
     pub expected: String,
-    /// Edition of the list of claims in which the condition was fixed.
-    pub edition: u32,
-    /// The sentence of the paper.
-    pub quote: Option<String>,
-    /// The place of that sentence in the paper.
-    pub place: Option<String>,
-    /// The change since the earlier editions, and its reason.
-    pub changed: Option<String>,
+    /// When its condition was fixed, and what it was before.
+    pub history: History,
     /// Subject and criterion, for claims of a suite.
     pub asked: Option<Asked>,
     /// Reason why it does not hold, or not everywhere, if the file gives one.
@@ -65,28 +57,10 @@ pub struct ClaimResult {
     pub readings: Vec<ReadingResult>,
     /// The worlds that a search found, judged again.
     pub worlds: ClaimWorlds,
-    /// The checks of earlier editions, judged with the same runs, the first edition first.
-    pub earlier: Vec<EarlierResult>,
-    /// The present checks in the world in which every choice whose plain value has changed has its
-    /// former one; none if that changes nothing here.
-    pub formerly: Option<ReadingResult>,
     /// Other readings that were not judged, since a quick look has no time for them.
     pub left_out: usize,
-    /// Other readings and editions that are still to be judged.
+    /// Other readings that are still to be judged.
     pub to_come: usize,
-}
-
-/// The checks of an earlier edition with their verdict.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct EarlierResult {
-    /// The edition.
-    pub edition: u32,
-    /// The verdict of its checks under the present plain reading.
-    pub verdict: Verdict,
-    /// One per check of that edition.
-    pub checks: Vec<CheckResult>,
-    /// The same checks with the former plain values, if there are any.
-    pub formerly: Option<ReadingResult>,
 }
 
 /// A claim under a reading other than the plain one.
@@ -401,7 +375,7 @@ fn summarize(
 pub fn check_references(experiments: &[Experiment]) -> Result<(), ExperimentError> {
     for own in experiments {
         for claim in &own.claims {
-            let cells = claim.all_checks();
+            let cells = claim.checks.iter();
             let cells = cells.flat_map(|c| c.cells().into_iter().map(|cell| (cell, c.line)));
             check_involved(own, cells, experiments)?;
         }
@@ -445,7 +419,7 @@ fn same_readings(a: &Experiment, b: &Experiment) -> Result<(), String> {
     let labels = |r: &Reading| r.values.iter().map(|v| v.label.clone()).collect::<Vec<_>>();
     for here in &a.readings {
         let Some(there) = b.readings.iter().find(|r| r.name == here.name) else { continue };
-        let facts = |r: &Reading| (labels(r), r.plain(), r.formerly.clone());
+        let facts = |r: &Reading| (labels(r), r.plain());
         if facts(here) != facts(there) {
             return Err(format!(
                 "the reading `{}` has other values in `{}` than in `{}`, whose cells are compared \
@@ -529,10 +503,7 @@ impl ClaimResult {
             id: claim.id.clone(),
             claim: claim.claim.clone(),
             expected: claim.expected.clone(),
-            edition: claim.edition,
-            quote: claim.quote.clone(),
-            place: claim.place.clone(),
-            changed: claim.changed.clone(),
+            history: claim.history.clone(),
             asked: claim.asked.clone(),
             explanation: claim.explanation.clone(),
             figure: figure.to_owned(),
@@ -541,8 +512,6 @@ impl ClaimResult {
             calibrated: Vec::new(),
             readings: Vec::new(),
             worlds: ClaimWorlds::default(),
-            earlier: claim.earlier.iter().map(EarlierResult::open).collect(),
-            formerly: None,
             left_out: 0,
             to_come: 0,
         }
@@ -557,15 +526,6 @@ impl ClaimResult {
     /// True if it has a verdict under each reading and in each world that is to be judged.
     pub fn is_finished(&self) -> bool {
         self.is_judged() && self.to_come == 0 && self.worlds.to_come() == 0
-    }
-
-    /// The result with the former plain values: of an earlier edition, by its index, or of the
-    /// present one.
-    pub(crate) fn formerly_in(&mut self, earlier: Option<usize>) -> &mut Option<ReadingResult> {
-        match earlier {
-            None => &mut self.formerly,
-            Some(index) => &mut self.earlier[index].formerly,
-        }
     }
 
     /// True if it has a verdict under the plain reading.
@@ -644,7 +604,9 @@ impl ClaimResult {
             "id": self.id,
             "claim": self.claim,
             "expected": self.expected,
-            "edition": self.edition,
+            "edition": self.history.edition,
+            "rewritten": self.history.rewritten,
+            "verdict_before": self.history.verdict_before.map(|verdict| verdict.to_string()),
             "measured": self.measured(),
             "verdict": self.is_judged().then(|| self.verdict.to_string()),
             "figure": self.figure,
@@ -662,15 +624,14 @@ impl ClaimResult {
             "calibrated": self.calibrated,
             "deciding": self.deciding().iter().map(|r| self.decision(r)).collect::<Vec<_>>(),
             "readings": self.readings.iter().map(ReadingResult::to_json).collect::<Vec<_>>(),
-            "earlier": self.earlier.iter().map(EarlierResult::to_json).collect::<Vec<_>>(),
-            "formerly": self.formerly.as_ref().map(ReadingResult::to_json),
         });
         self.add_worlds(&mut json);
         let texts = [
             ("explanation", self.explanation()),
-            ("quote", self.quote.as_deref()),
-            ("place", self.place.as_deref()),
-            ("changed", self.changed.as_deref()),
+            ("quote", self.history.quote.as_deref()),
+            ("place", self.history.place.as_deref()),
+            ("before", self.history.before.as_deref()),
+            ("changed", self.history.changed.as_deref()),
         ];
         for (key, text) in texts {
             if let Some(text) = text {
@@ -740,31 +701,6 @@ impl ReadingResult {
             "choices": self.words_json(),
             "verdict": self.is_judged().then(|| self.verdict.to_string()),
             "checks": self.checks.iter().map(CheckResult::to_json).collect::<Vec<_>>(),
-        })
-    }
-}
-
-impl EarlierResult {
-    fn open(earlier: &EarlierChecks) -> Self {
-        EarlierResult {
-            edition: earlier.edition,
-            verdict: Verdict::Inconclusive,
-            checks: Vec::new(),
-            formerly: None,
-        }
-    }
-
-    /// True if it has a verdict under the plain reading.
-    pub fn is_judged(&self) -> bool {
-        !self.checks.is_empty()
-    }
-
-    fn to_json(&self) -> Value {
-        json!({
-            "edition": self.edition,
-            "verdict": self.is_judged().then(|| self.verdict.to_string()),
-            "checks": self.checks.iter().map(CheckResult::to_json).collect::<Vec<_>>(),
-            "formerly": self.formerly.as_ref().map(ReadingResult::to_json),
         })
     }
 }
@@ -933,11 +869,7 @@ mod tests {
             expected: "e".into(),
             checks: Vec::new(),
             explanation: Some("why".into()),
-            edition: 1,
-            quote: None,
-            place: None,
-            changed: None,
-            earlier: Vec::new(),
+            history: History::default(),
             asked: None,
         }
     }

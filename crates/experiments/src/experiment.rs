@@ -16,6 +16,7 @@ use crate::ExperimentError;
 use crate::error::nearest;
 use crate::expression::{Cell, Comparison, Expression, Measure};
 use crate::theory::{self, Formula};
+use crate::verdict::Verdict;
 
 mod carrying;
 mod cast;
@@ -409,38 +410,42 @@ pub struct Claim {
     pub checks: Vec<Check>,
     /// Reason why it does not hold, or not everywhere; shown unless it holds under every reading.
     pub explanation: Option<String>,
-    /// Edition of the list of claims in which its bound was fixed: 1 was before any measurement.
-    pub edition: u32,
-    /// The sentence of the paper.
-    pub quote: Option<String>,
-    /// The place of that sentence in the paper.
-    pub place: Option<String>,
-    /// The change since the earlier editions, and its reason.
-    pub changed: Option<String>,
-    /// The checks of earlier editions, the first one first.
-    pub earlier: Vec<EarlierChecks>,
+    /// When its condition was fixed, and what it was before.
+    pub history: History,
     /// Subject and criterion, for a claim about each subject of a suite.
     pub asked: Option<Asked>,
 }
 
-/// The checks that a claim had in an earlier edition.
-#[derive(Debug, Clone, PartialEq)]
-pub struct EarlierChecks {
-    /// The edition.
+/// When the condition of a claim was fixed, and what it was before. Only the present one is judged.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct History {
+    /// Edition of the list of claims in which its bound was fixed: 1 was before any measurement.
     pub edition: u32,
-    /// The condition as comparisons; all must hold.
-    pub checks: Vec<Check>,
+    /// Number of times that its checks were replaced when results were known.
+    pub rewritten: u32,
+    /// The verdict as the claim stood in its first edition.
+    pub verdict_before: Option<Verdict>,
+    /// The former checks and plain values, with what they gave.
+    pub before: Option<String>,
+    /// The change, and its reason.
+    pub changed: Option<String>,
+    /// The sentence of the paper.
+    pub quote: Option<String>,
+    /// The place of that sentence in the paper.
+    pub place: Option<String>,
 }
 
-impl Claim {
-    /// The checks of an earlier edition by its index, or the present ones.
-    pub fn checks_of(&self, earlier: Option<usize>) -> &[Check] {
-        earlier.map_or(&self.checks, |index| &self.earlier[index].checks)
-    }
-
-    /// The present checks and those of all earlier editions.
-    pub fn all_checks(&self) -> impl Iterator<Item = &Check> {
-        self.checks.iter().chain(self.earlier.iter().flat_map(|earlier| &earlier.checks))
+impl Default for History {
+    fn default() -> Self {
+        History {
+            edition: 1,
+            rewritten: 0,
+            verdict_before: None,
+            before: None,
+            changed: None,
+            quote: None,
+            place: None,
+        }
     }
 }
 
@@ -721,7 +726,7 @@ impl Experiment {
 
     /// The ids of other experiments that its checks and reported numbers refer to.
     pub fn references(&self) -> Vec<&str> {
-        let checks = self.claims.iter().flat_map(Claim::all_checks);
+        let checks = self.claims.iter().flat_map(|claim| &claim.checks);
         let reported = self.reported.iter().flat_map(|r| r.value.leaves());
         let cells = checks.flat_map(Check::cells).chain(reported);
         let ids = cells.filter_map(|c| c.experiment.as_deref());

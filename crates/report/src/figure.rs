@@ -92,10 +92,11 @@ fn summary(html: &mut String, group: &Group<'_>) {
         let id = escape(&claim.id);
         let _ = writeln!(
             html,
-            "<tr><td><a href=\"#{id}\">{id}</a></td><td>{}<br><small>{}</small></td><td>{}</td>\
+            "<tr><td><a href=\"#{id}\">{id}</a></td><td>{}<br><small>{}</small>{}</td><td>{}</td>\
              <td>{}</td><td>{}</td></tr>",
             badge_of(claim),
             escape(&claim.in_readings()),
+            worlds::small_edition(claim),
             escape(&claim.claim),
             escape(&claim.expected),
             in_short(claim),
@@ -209,13 +210,13 @@ fn readings(html: &mut String, choices: &[Choice]) {
         for (i, (label, basis, source, plain)) in choice.values.iter().enumerate() {
             let name = match i {
                 0 => {
-                    let silent = choice.silent.as_ref();
-                    let silent = silent.map(|s| format!("<br><small>{}</small>", escape(s)));
+                    let remarks = choice.silent.iter().chain(&choice.formerly);
+                    let remarks = remarks.map(|s| format!("<br><small>{}</small>", escape(s)));
                     format!(
                         "<td rowspan=\"{}\">{}{}</td>",
                         choice.values.len(),
                         escape(&choice.choice),
-                        silent.unwrap_or_default()
+                        remarks.collect::<String>()
                     )
                 }
                 _ => String::new(),
@@ -244,7 +245,7 @@ fn claim_block(html: &mut String, claim: &ClaimResult) {
         escape(&claim.claim),
         escape(&claim.expected)
     );
-    worlds::editions_of_claim(html, claim);
+    worlds::edition_of_claim(html, claim);
     if !claim.calibrated.is_empty() {
         let _ = writeln!(
             html,

@@ -240,10 +240,11 @@ fn row(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
     let calibrated = if claim.calibrated.is_empty() { "" } else { "<br><small>calibrated</small>" };
     let _ = writeln!(
         html,
-        "<tr><td><a href=\"{}#{id}\">{id}</a></td><td>{}{calibrated}</td><td>{readings}</td>\
+        "<tr><td><a href=\"{}#{id}\">{id}</a></td><td>{}{}{calibrated}</td><td>{readings}</td>\
          <td>{}{}</td><td>{}</td></tr>",
         escape(&group.page()),
         badge_of(claim),
+        worlds::small_edition(claim),
         escape(&claim.claim),
         quotes(group, claim),
         prose(&decides),

@@ -231,9 +231,9 @@ impl Observer for Writer<'_> {
     fn event(&mut self, event: Event) -> Result<(), ExperimentError> {
         match event {
             Event::Measured(index, results) => self.measured(index, *results),
-            Event::Judged(experiment, claim, result) => {
-                self.judged[experiment][claim] = Some(*result);
-                self.stale.insert(experiment);
+            Event::Judged(id, result) => {
+                self.judged[id.experiment][id.claim] = Some(*result);
+                self.stale.insert(id.experiment);
                 self.news += 1;
                 Ok(())
             }
@@ -317,9 +317,8 @@ impl Writer<'_> {
         for &index in &self.stale {
             let Some(results) = &self.results[index] else { continue };
             let experiment = &results.plan.experiment;
-            let Some(section) = self.sections.iter_mut().find(|s| s.id == experiment.id) else {
-                continue;
-            };
+            let section = self.sections.iter_mut().find(|s| s.id == experiment.id);
+            let section = section.expect("a measured experiment has a section");
             for (shown, judged) in section.found.claims.iter_mut().zip(&self.judged[index]) {
                 if let Some(judged) = judged {
                     shown.clone_from(judged);
@@ -372,7 +371,7 @@ impl Writer<'_> {
         beyond.sort_by_key(key);
         let mut dir = self.folder.output()?;
         for runs in beyond.chunk_by(|a, b| a.experiment == b.experiment) {
-            let Some(plan) = runs.first().map(|r| &self.plans[r.experiment]) else { continue };
+            let plan = &self.plans[runs[0].experiment];
             let table = readings_table(plan, runs);
             dir.write(&format!("{}-readings.csv", plan.experiment.id), |out| table.write_csv(out))?;
         }

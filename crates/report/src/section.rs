@@ -81,6 +81,8 @@ pub(crate) struct Origin {
 pub(crate) struct Choice {
     pub(crate) choice: String,
     pub(crate) silent: Option<String>,
+    /// The former plain value, and the verdicts with it.
+    pub(crate) formerly: Option<String>,
     /// Label, basis, source, and whether it is the plain value.
     pub(crate) values: Vec<(String, String, String, bool)>,
 }
@@ -189,6 +191,7 @@ fn choice(reading: &windward_experiments::experiment::Reading) -> Choice {
     Choice {
         choice: reading.choice.clone(),
         silent: reading.silent.clone(),
+        formerly: reading.formerly.as_ref().map(|text| format!("Formerly plain: {text}")),
         values: values.map(value).collect(),
     }
 }

@@ -6,11 +6,11 @@ use std::fmt::Write;
 use windward_experiments::claims::{
     Belief, ChangedChoice, ClaimResult, ReadingResult, SearchEnd, Verdict, interval, number,
 };
-use windward_experiments::experiment::Deviation;
+use windward_experiments::experiment::{Deviation, History};
 use windward_experiments::statistics::Estimate;
 
 use crate::group::Group;
-use crate::page::{badge, class, prose};
+use crate::page::{badge, badge_of, class, prose};
 use crate::plot::escape;
 use crate::section::ReportedRow;
 
@@ -455,111 +455,85 @@ fn verdict_of(world: &ReadingResult) -> String {
     }
 }
 
-/// True if its checks, or the plain values of its choices, are not those of the first edition.
-fn has_editions(claim: &ClaimResult) -> bool {
-    claim.edition > 1 || !claim.earlier.is_empty() || claim.formerly.is_some()
-}
-
-/// Verdicts of a claim by edition, with the present plain values and in words with the former ones.
-fn editions_of(claim: &ClaimResult) -> Vec<(String, Option<Verdict>, String)> {
-    let formerly = |found: &Option<ReadingResult>| match found {
-        None => "the same".to_owned(),
-        Some(found) => verdict_of(found),
+/// `edition 3, checks rewritten once; before: not held`; empty for a claim of the first edition.
+fn edition(claim: &ClaimResult) -> String {
+    let History { edition, rewritten, verdict_before, .. } = &claim.history;
+    if *edition == 1 && verdict_before.is_none() {
+        return String::new();
+    }
+    let rewritten = match rewritten {
+        0 => String::new(),
+        1 => ", checks rewritten once".to_owned(),
+        n => format!(", checks rewritten {n} times"),
     };
-    let earlier = claim.earlier.iter().map(|earlier| {
-        let verdict = earlier.is_judged().then_some(earlier.verdict);
-        (format!("edition {}", earlier.edition), verdict, formerly(&earlier.formerly))
-    });
-    let present = claim.is_judged().then_some(claim.verdict);
-    let own = (format!("edition {}", claim.edition), present, formerly(&claim.formerly));
-    earlier.chain([own]).collect()
+    let before = verdict_before.map(|verdict| format!("; before: {verdict}"));
+    format!("edition {edition}{rewritten}{}", before.unwrap_or_default())
 }
 
-/// Writes the claims whose checks or plain values have changed, with the verdicts of each edition.
+/// The edition below a verdict in a table.
+pub(crate) fn small_edition(claim: &ClaimResult) -> String {
+    match edition(claim) {
+        edition if edition.is_empty() => edition,
+        edition => format!("<br><small>{edition}</small>"),
+    }
+}
+
+/// Writes the claims whose checks or plain values have changed, with their verdicts before.
 pub(crate) fn editions(html: &mut String, group: &Group<'_>) {
-    let changed: Vec<&&ClaimResult> = group.claims.iter().filter(|c| has_editions(c)).collect();
+    let changed: Vec<&&ClaimResult> =
+        group.claims.iter().filter(|claim| !edition(claim).is_empty()).collect();
     if changed.is_empty() || group.claims.iter().all(|claim| claim.asked.is_some()) {
         return;
     }
     html.push_str(
         "<section id=\"editions\">\n<h2>Editions</h2>\n<p>The first edition of the checks and of the \
          plain values was fixed before anything was measured. Later ones were written when results were \
-         known; the earlier ones stay and are judged with the same runs.</p>\n<div class=\"scroll\" tabindex=\"0\">\
-         <table class=\"editions\">\n<thead><tr><th>Claim</th><th>Checks</th><th>Plain values of \
-         now</th><th>Former plain values</th><th>What changed</th></tr></thead>\n<tbody>\n",
+         known. The verdict before is that of the first edition, measured when it was replaced.</p>\n\
+         <div class=\"scroll\" tabindex=\"0\"><table class=\"editions\">\n<thead><tr><th>Claim</th>\
+         <th>Edition</th><th>Rewritten</th><th>Before</th><th>Now</th><th>What changed</th></tr></thead>\n\
+         <tbody>\n",
     );
     for claim in changed {
-        let rows = editions_of(claim);
-        for (i, (edition, now, formerly)) in rows.iter().enumerate() {
-            let id = escape(&claim.id);
-            let (head, tail) = match i {
-                0 => (
-                    format!("<td rowspan=\"{}\"><a href=\"#{id}\">{id}</a></td>", rows.len()),
-                    format!("<td rowspan=\"{}\">{}</td>", rows.len(), change(claim)),
-                ),
-                _ => (String::new(), String::new()),
-            };
-            let _ = writeln!(
-                html,
-                "<tr>{head}<td>{edition}</td><td>{}</td><td>{formerly}</td>{tail}</tr>",
-                now.map_or_else(|| "still to come".to_owned(), badge)
-            );
-        }
+        let id = escape(&claim.id);
+        let _ = writeln!(
+            html,
+            "<tr><td><a href=\"#{id}\">{id}</a></td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>\
+             <td>{}</td></tr>",
+            claim.history.edition,
+            claim.history.rewritten,
+            claim.history.verdict_before.map_or_else(String::new, badge),
+            badge_of(claim),
+            change(claim)
+        );
     }
     html.push_str("</tbody></table></div>\n</section>\n");
 }
 
 /// The change since the edition before, with the sentence of the paper.
 fn change(claim: &ClaimResult) -> String {
-    let changed = claim.changed.as_deref().unwrap_or(match claim.formerly {
-        Some(_) if claim.edition == 1 => "the plain value of a choice",
-        _ => "this bound was written after the first results",
-    });
+    let History { before, changed, quote, place, .. } = &claim.history;
+    let changed = changed.as_deref().unwrap_or("This bound was written after the first results.");
     let mut text = prose(changed);
-    if let Some(quote) = &claim.quote {
-        let place = claim.place.as_ref().map(|place| format!(" ({})", escape(place)));
-        let _ = write!(
-            text,
-            "<br><small><q>{}</q>{}</small>",
-            escape(quote),
-            place.unwrap_or_default()
-        );
+    if let Some(before) = before {
+        let _ = write!(text, "<br>Before: {}", prose(before));
+    }
+    if let (Some(quote), Some(place)) = (quote, place) {
+        let _ = write!(text, "<br><small><q>{}</q> ({})</small>", escape(quote), escape(place));
     }
     text
 }
 
-/// Writes the editions of one claim: what changed, and the checks of earlier ones.
-pub(crate) fn editions_of_claim(html: &mut String, claim: &ClaimResult) {
-    if !has_editions(claim) {
-        return;
-    }
-    let _ =
-        writeln!(html, "<p><small><b>Edition {}.</b> {}</small></p>", claim.edition, change(claim));
-    if let Some(formerly) = &claim.formerly {
+/// Writes the edition of one claim, with what changed.
+pub(crate) fn edition_of_claim(html: &mut String, claim: &ClaimResult) {
+    let edition = edition(claim);
+    if !edition.is_empty() {
         let _ = writeln!(
             html,
-            "<p><small>With the former plain values ({}): {}.</small></p>",
-            escape(&formerly.title()),
-            verdict_of(formerly)
+            "<p><small><b>{}{}.</b> {}</small></p>",
+            edition[..1].to_uppercase(),
+            &edition[1..],
+            change(claim)
         );
-    }
-    for earlier in &claim.earlier {
-        let _ = write!(
-            html,
-            "<details><summary>Checks of edition {}: {}</summary>\n<ul class=\"readings\">",
-            earlier.edition,
-            if earlier.is_judged() { badge(earlier.verdict) } else { "still to come".to_owned() }
-        );
-        for check in &earlier.checks {
-            let _ = writeln!(
-                html,
-                "<li>{} <code>{}</code>: {}</li>",
-                badge(check.verdict),
-                escape(&check.text),
-                escape(&check.measured())
-            );
-        }
-        html.push_str("</ul></details>\n");
     }
 }
 

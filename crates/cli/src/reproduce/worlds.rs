@@ -143,6 +143,8 @@ mod tests {
     use windward_experiments::experiment::Deviation;
     use windward_experiments::worlds::FoundWorld;
 
+    use windward_experiments::campaign::ClaimId;
+
     use super::*;
 
     #[test]
@@ -174,7 +176,7 @@ mod tests {
             effects: Vec::new(),
         };
         let found = |world| Found {
-            claim: (0, 0),
+            claim: ClaimId { experiment: 0, claim: 0 },
             plain: Verdict::NotHeld,
             world,
             assumptions: Vec::new(),

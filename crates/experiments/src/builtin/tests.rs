@@ -1,7 +1,7 @@
 use windward_core::units::Duration;
 
 use super::*;
-use crate::experiment::{Claim, Effort};
+use crate::experiment::{Claim, Effort, History};
 
 #[test]
 fn every_experiment_reads_and_plans() {
@@ -112,25 +112,22 @@ fn a_paper_with_experiments_has_checks_for_each_of_its_claims() {
             continue;
         }
         seen += 1;
-        // A claim keeps the checks of the edition that it came with.
-        let claims = || experiments.iter().flat_map(|e| &e.claims);
-        let first =
-            |claim: &Claim| claim.earlier.first().map_or(claim.edition, |first| first.edition);
-        let of_edition = |edition: u32| {
-            let ids = claims().filter(|c| first(c) == edition).map(|c| c.id.as_str());
-            ids.collect::<Vec<&str>>()
+        let claims: Vec<&Claim> = experiments.iter().flat_map(|e| &e.claims).collect();
+        let ids = |of: &dyn Fn(&Claim) -> bool| -> Vec<&str> {
+            let mut ids: Vec<&str> =
+                claims.iter().filter(|c| of(c)).map(|c| c.id.as_str()).collect();
+            ids.sort_by_key(|id| (id[1..].parse::<u32>().unwrap_or(u32::MAX), *id));
+            ids
         };
-        let mut ids = of_edition(1);
-        ids.sort_by_key(|id| id[1..].parse::<u32>().unwrap());
         let expected: Vec<String> = (1..=count).map(|n| format!("{letter}{n}")).collect();
-        assert_eq!(ids, expected, "{key}");
-        let mut ids = of_edition(2);
-        ids.sort_unstable();
-        assert_eq!(ids, later, "{key}");
-        let ids = claims().filter(|c| !c.earlier.is_empty()).map(|c| c.id.as_str());
-        let mut ids: Vec<&str> = ids.collect();
-        ids.sort_unstable();
-        assert_eq!(ids, changed, "{key}");
+        assert_eq!(ids(&|claim| !later.contains(&claim.id.as_str())), expected, "{key}");
+        assert_eq!(ids(&|claim| claim.history.rewritten > 0), changed, "{key}");
+        let changed = |claim: &Claim| changed.contains(&claim.id.as_str());
+        for claim in &claims {
+            let added = later.contains(&claim.id.as_str());
+            let edition = if changed(claim) { 3 } else { 1 + u32::from(added) };
+            assert_eq!(claim.history.edition, edition, "{}", claim.id);
+        }
     }
     assert!(seen > 0);
 }
@@ -159,12 +156,13 @@ fn each_choice_is_fixed_for_a_reason_or_a_reading() {
 #[test]
 fn a_changed_check_quotes_its_paper() {
     let all = all().unwrap();
-    let changed = all.iter().flat_map(|e| &e.claims).filter(|c| !c.earlier.is_empty());
-    for claim in changed {
-        // The reader demands both; here they are sentences.
-        assert!(claim.quote.as_ref().is_some_and(|quote| quote.ends_with('.')), "{}", claim.id);
-        assert!(claim.changed.as_ref().is_some_and(|text| text.contains("known")), "{}", claim.id);
-        assert!(claim.earlier.iter().all(|earlier| earlier.checks != claim.checks), "{}", claim.id);
+    for claim in all.iter().flat_map(|e| &e.claims).filter(|c| c.history.rewritten > 0) {
+        // The reader demands all of them; here they are sentences.
+        let History { quote, before, changed, .. } = &claim.history;
+        for text in [quote, before, changed] {
+            assert!(text.as_ref().is_some_and(|text| text.ends_with('.')), "{}", claim.id);
+        }
+        assert!(changed.as_ref().is_some_and(|text| text.contains("known")), "{}", claim.id);
     }
 }
 

@@ -8,11 +8,17 @@ use windward_sim::Scenario;
 use crate::ExperimentError;
 use crate::experiment::Deviation;
 
+/// A cell of an experiment, whatever the reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct CellId {
+    pub(super) experiment: usize,
+    pub(super) cell: usize,
+}
+
 /// A cell of an experiment under a reading, and its runs.
 pub(super) struct Measured {
-    pub(super) experiment: usize,
+    pub(super) id: CellId,
     pub(super) reading: Deviation,
-    pub(super) cell: usize,
     pub(super) scenario: Arc<Scenario>,
     pub(super) weight: f64,
     /// Runs from repetition 0 on, from [`FRESH`] on, and from twice that on.
@@ -61,15 +67,15 @@ impl Measured {
     }
 }
 
-/// Experiment, reading, cell.
-type Key = (usize, Deviation, usize);
+/// Cell, reading.
+type Key = (CellId, Deviation);
 
 /// All requested cells, by number.
 #[derive(Default)]
 pub(super) struct Cells {
     pub(super) all: Vec<Measured>,
     index: HashMap<Key, usize>,
-    /// Choices that change nothing, by experiment and cell.
+    /// Choices that change nothing, by cell.
     untouched: HashSet<Key>,
     /// Readings in which they do change something, beside other choices.
     entangled: HashSet<Key>,
@@ -79,21 +85,19 @@ impl Cells {
     /// The number of a cell under a reading; `scenario` builds a new one.
     pub(super) fn number(
         &mut self,
-        experiment: usize,
+        cell: CellId,
         reading: &Deviation,
-        cell: usize,
         scenario: impl FnOnce() -> Result<Scenario, ExperimentError>,
     ) -> Result<usize, ExperimentError> {
-        let key = (experiment, reading.clone(), cell);
+        let key = (cell, reading.clone());
         if let Some(&id) = self.index.get(&key) {
             return Ok(id);
         }
         let scenario = scenario()?;
         let id = self.all.len();
         self.all.push(Measured {
-            experiment,
+            id: cell,
             reading: reading.clone(),
-            cell,
             weight: scenario.predicted_packet_hops(),
             scenario: Arc::new(scenario),
             series: Default::default(),
@@ -103,34 +107,26 @@ impl Cells {
     }
 
     /// The cell under a reading, if it was requested.
-    pub(super) fn find(
-        &self,
-        experiment: usize,
-        reading: Deviation,
-        cell: usize,
-    ) -> Option<&Measured> {
-        self.index.get(&(experiment, reading, cell)).map(|id| &self.all[*id])
+    pub(super) fn find(&self, cell: CellId, reading: Deviation) -> Option<&Measured> {
+        self.index.get(&(cell, reading)).map(|id| &self.all[*id])
     }
 
     /// Records that a choice changes nothing in a cell.
-    pub(super) fn leaves(&mut self, experiment: usize, choice: Deviation, cell: usize) {
-        self.untouched.insert((experiment, choice, cell));
+    pub(super) fn leaves(&mut self, cell: CellId, choice: Deviation) {
+        self.untouched.insert((cell, choice));
     }
 
     /// Records that a reading changes more in a cell than those of its choices that change
     /// something alone.
-    pub(super) fn entangles(&mut self, experiment: usize, reading: Deviation, cell: usize) {
-        self.entangled.insert((experiment, reading, cell));
+    pub(super) fn entangles(&mut self, cell: CellId, reading: Deviation) {
+        self.entangled.insert((cell, reading));
     }
 
     /// The part of a reading that changes something in one cell.
-    pub(super) fn changing(&self, experiment: usize, reading: Deviation, cell: usize) -> Deviation {
-        if !self.entangled.is_empty() {
-            let key = (experiment, reading.clone(), cell);
-            if self.entangled.contains(&key) {
-                return reading;
-            }
+    pub(super) fn changing(&self, cell: CellId, reading: Deviation) -> Deviation {
+        if self.entangled.contains(&(cell, reading.clone())) {
+            return reading;
         }
-        reading.keep(|choice| !self.untouched.contains(&(experiment, choice.clone(), cell)))
+        reading.keep(|choice| !self.untouched.contains(&(cell, choice.clone())))
     }
 }

@@ -1,15 +1,15 @@
-//! The jobs of worker threads, and their results.
+//! The worker threads: their jobs, and their results.
 
-use std::cmp::Ordering;
+use std::cmp;
 use std::collections::BinaryHeap;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, mpsc};
 
 use windward_sim::{Outcome, Scenario};
 
 use crate::ExperimentError;
 use crate::experiment::Deviation;
-use crate::sweep::Plan;
+use crate::sweep::{Plan, RunOptions};
 
 /// One run among those of a list of plans, by which another process finds it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -136,14 +136,14 @@ impl Job {
 
 impl PartialEq for Job {
     fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
+        self.cmp(other) == cmp::Ordering::Equal
     }
 }
 
 impl Eq for Job {}
 
 impl PartialOrd for Job {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+    fn partial_cmp(&self, other: &Self) -> Option<cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
@@ -151,7 +151,7 @@ impl PartialOrd for Job {
 impl Ord for Job {
     /// The greatest runs first: the earliest stage, and within it the most expensive job, since an
     /// expensive job at the end would leave the other cores idle.
-    fn cmp(&self, other: &Self) -> Ordering {
+    fn cmp(&self, other: &Self) -> cmp::Ordering {
         let stage = other.stage.cmp(&self.stage);
         stage
             .then_with(|| self.weight.total_cmp(&other.weight))
@@ -206,12 +206,82 @@ impl Queue {
 }
 
 /// Closes the queue when dropped, also by a panic.
-pub(super) struct Closing<'a>(pub(super) &'a Queue);
+struct Closing<'a>(&'a Queue);
 
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
         self.0.close();
     }
+}
+
+/// The workers as the deciding thread sees them: jobs go in, runs come out.
+#[derive(Clone, Copy)]
+pub(super) struct Workers<'a> {
+    pub(super) queue: &'a Queue,
+    pub(super) done: &'a mpsc::Receiver<Result<Finished, ExperimentError>>,
+}
+
+/// Code around the work of each worker thread.
+pub type AroundWorker = fn(&mut (dyn FnMut() + Send));
+
+static AROUND_WORKERS: OnceLock<AroundWorker> = OnceLock::new();
+
+/// Sets the code that all worker threads of this process put around their work: it calls its
+/// argument once. An interpreter that runs call prepares each thread once in this way, and not at
+/// each call. Only the first call has an effect.
+pub fn around_workers(around: AroundWorker) {
+    let _ = AROUND_WORKERS.set(around);
+}
+
+/// Starts the workers, and ends them when `decide`, which the caller's thread runs, is through.
+pub(super) fn with_workers<T>(
+    options: &RunOptions<'_>,
+    perform: &(impl Fn(&Job) -> Result<Done, ExperimentError> + Sync),
+    decide: impl FnOnce(Workers<'_>) -> Result<T, ExperimentError>,
+) -> Result<T, ExperimentError> {
+    let queue = Queue::default();
+    let threads = match options.threads {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        n => n,
+    };
+    let (sender, done) = mpsc::channel();
+    std::thread::scope(|scope| {
+        // Ends the workers however this function returns.
+        let _closing = Closing(&queue);
+        for _ in 0..threads {
+            let sender = sender.clone();
+            let queue = &queue;
+            let thread = move || {
+                // If a worker panics, the others stop.
+                let _closing = Closing(queue);
+                let mut work = || {
+                    while let Some(job) = queue.take() {
+                        let finished = match options.cancel.load(Ordering::Relaxed) {
+                            true => Err(ExperimentError::Cancelled),
+                            false => perform(&job).map(|done| job.finished(done)),
+                        };
+                        let ended = finished.is_err();
+                        if sender.send(finished).is_err() || ended {
+                            break;
+                        }
+                    }
+                };
+                match AROUND_WORKERS.get() {
+                    Some(around) => around(&mut work),
+                    None => work(),
+                }
+            };
+            let spawned = std::thread::Builder::new().spawn_scoped(scope, thread);
+            spawned.map_err(|e| ExperimentError::Threads(e.to_string()))?;
+        }
+        drop(sender);
+        let ended = decide(Workers { queue: &queue, done: &done });
+        if ended.is_err() {
+            // The runs in progress are no longer needed and might take minutes.
+            options.cancel.store(true, Ordering::Relaxed);
+        }
+        ended
+    })
 }
 
 /// True if a connection in it gave up.

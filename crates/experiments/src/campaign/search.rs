@@ -2,38 +2,32 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::atomic::Ordering as Memory;
-use std::sync::mpsc;
 
-use super::queue::{Finished, Job, Stage};
-use super::{
-    Campaign, Condition, Observer, Question, Rule, RunExecutor, RunRecord, World, conduct,
-};
+use super::cells::CellId;
+use super::design::{ClaimId, Design, Groups};
+use super::question::{Answer, Ask, Rule};
+use super::queue::{Job, Stage, with_workers};
+use super::runner::{Bill, Runner, Step};
+use super::{FRESH, Observer, RunExecutor, RunRecord};
 use crate::ExperimentError;
 use crate::builtin::key_of;
 use crate::claims::{ChangedChoice, CheckResult, Verdict};
-use crate::experiment::{Deviation, Reading};
-use crate::statistics::{Look, Looks};
-use crate::sweep::{Plan, RunOptions};
+use crate::experiment::Deviation;
+use crate::sweep::{Plan, Progress, RunOptions};
 use crate::worlds::{Choice, End, FoundWorld, JointWorld, Space, effects, error_of};
 
-/// Looks of the sieve.
-pub(super) const SIEVE: Looks = Looks::between(3, 6);
-/// Looks of a confirmation.
-pub(super) const CONFIRMATION: Looks = Looks::between(8, 64);
-/// Share of cases in which the sieve may drop a world in which a check is on its bound, on both
-/// sides together.
-const SIEVE_ERROR: f64 = 0.2;
+mod joint;
+
+use joint::Joint;
+
 /// Number of worlds that are sieved at once.
 const BATCH: usize = 4;
-/// Largest number of joint worlds that are confirmed.
-const JOINT_ATTEMPTS: u64 = 3;
 
 /// Claims to search for, with a budget.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    /// The claims by experiment and index.
-    pub claims: Vec<(usize, usize)>,
+    /// The claims.
+    pub claims: Vec<ClaimId>,
     /// Budget of a claim in predicted packet-hops; `None` for no bound.
     pub budget: Option<f64>,
 }
@@ -41,8 +35,8 @@ pub struct Request {
 /// Result of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
-    /// Experiment and claim by index.
-    pub claim: (usize, usize),
+    /// The claim.
+    pub claim: ClaimId,
     /// The plain verdict.
     pub plain: Verdict,
     /// The nearest world.
@@ -76,280 +70,99 @@ pub fn search(
     executor: &impl RunExecutor,
 ) -> Result<Searched, ExperimentError> {
     let perform = |job: &Job| job.run_by(plans, options.cancel, executor);
-    conduct(options, &perform, |queue, done| {
-        Campaign::new(plans, options, queue, known, observer).inquire(request, done)
+    with_workers(options, &perform, |workers| {
+        let runner = Runner::new(plans, options, workers, known, observer);
+        Inquiry::open(runner, request)?.conduct()
     })
 }
 
+/// The search of one claim, by index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct SearchId(usize);
+
+/// The joint world of one paper, by index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct JointId(usize);
+
 /// Origin of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asker {
-    /// The campaign itself, for a report.
-    Campaign,
+enum Asker {
     /// A search, about the plain world.
-    Plain(usize),
+    Plain(SearchId),
     /// A search, about this world of its batch.
-    Sieve(usize, usize),
+    Sieve(SearchId, usize),
     /// A search, about the world that it confirms.
-    Confirm(usize),
+    Confirm(SearchId),
     /// A joint world, about the claim of this search.
-    Joint(usize, usize),
+    Joint(JointId, SearchId),
 }
 
-/// Answer to a question.
-#[derive(Debug, Clone)]
-pub(super) struct Answer {
-    pub(super) verdict: Verdict,
-    /// True if it was given up since more runs would hardly change it.
-    pub(super) futile: bool,
-    pub(super) checks: Vec<CheckResult>,
-}
-
-impl Answer {
-    /// True if the sieve lets this answer pass.
-    fn passes(&self, sought: Verdict) -> bool {
-        match sought {
-            Verdict::NotHeld => self.verdict == Verdict::NotHeld,
-            _ => matches!(self.verdict, Verdict::Held | Verdict::Inconclusive),
-        }
+/// True if the sieve lets a world with this verdict pass.
+fn passes(verdict: Verdict, sought: Verdict) -> bool {
+    match sought {
+        Verdict::NotHeld => verdict == Verdict::NotHeld,
+        _ => matches!(verdict, Verdict::Held | Verdict::Inconclusive),
     }
-}
-
-impl Rule {
-    /// True if verdicts, by the intervals of the sieve, make the rest of a confirmation futile.
-    pub(super) fn is_futile(self, verdicts: impl IntoIterator<Item = Verdict>) -> bool {
-        let mut verdicts = verdicts.into_iter();
-        match self {
-            Rule::Confirm(Verdict::NotHeld, _) => {
-                verdicts.all(|v| matches!(v, Verdict::Held | Verdict::Tie))
-            }
-            Rule::Confirm(..) => verdicts.any(|v| v == Verdict::NotHeld),
-            _ => false,
-        }
-    }
-
-    /// True if the next group of checks still matters after those with these verdicts.
-    pub(super) fn goes_on(self, verdicts: impl IntoIterator<Item = Verdict>) -> bool {
-        match self {
-            Rule::Confirm(..) => verdicts.into_iter().all(|v| v != Verdict::Inconclusive),
-            _ => true,
-        }
-    }
-}
-
-/// The present checks of a claim.
-fn present(experiment: usize, claim: usize) -> Condition {
-    Condition { experiment, claim, earlier: None }
 }
 
 /// The search of one claim.
 struct Search {
-    experiment: usize,
-    claim: usize,
+    claim: ClaimId,
     choices: Vec<Choice>,
     space: Space,
-    /// Checks and verdict under the plain reading.
+    /// Verdict and checks under the plain reading, which come before all else.
     plain: Option<(Verdict, Vec<CheckResult>)>,
+    sieve: Sieve,
+    confirmations: Confirmations,
+    found: Option<Deviation>,
+    end: Option<End>,
+}
+
+/// The coarse judgement of worlds.
+#[derive(Default)]
+struct Sieve {
     /// Index of the next world.
     next: usize,
     /// The worlds that are being sieved, with their results.
     batch: Vec<(Deviation, Option<bool>)>,
-    /// The worlds that the sieve judged, in order.
+    /// The worlds that it judged, in order.
     tried: Vec<(Deviation, bool)>,
     /// Worlds without a scenario.
     impossible: u64,
-    /// Worlds to confirm.
+    /// Worlds that passed and were not confirmed yet.
     passed: VecDeque<Deviation>,
-    confirming: Option<Deviation>,
-    confirmations: u64,
-    undecided: u64,
-    found: Option<Deviation>,
-    end: Option<End>,
-    bill: Bill,
 }
 
-/// Predicted work of the runs that a search needs.
+/// The judgement of worlds that passed the sieve, by fresh runs.
 #[derive(Default)]
-struct Bill {
-    /// Number of runs by cell and first repetition.
-    runs: HashMap<(usize, u32), u32>,
-    spent: f64,
-}
-
-impl Bill {
-    fn add(&mut self, cell: usize, from: u32, runs: u32, weight: f64) {
-        let known = self.runs.entry((cell, from)).or_default();
-        self.spent += f64::from(runs.saturating_sub(*known)) * weight;
-        *known = runs.max(*known);
-    }
+struct Confirmations {
+    number: u64,
+    /// Worlds that stayed open.
+    undecided: u64,
 }
 
 impl Search {
-    /// The verdict that it seeks.
-    fn sought(&self) -> Verdict {
-        match self.plain {
-            Some((Verdict::Held, _)) => Verdict::NotHeld,
-            _ => Verdict::Held,
-        }
-    }
-
-    fn found(&self) -> FoundWorld {
-        let plain = (Deviation::PLAIN, false);
-        let tried: Vec<_> = [plain].into_iter().chain(self.tried.iter().cloned()).collect();
-        FoundWorld {
-            claim: String::new(),
-            verdict: self.sought(),
-            readings: self.found.clone(),
-            tried: tried.len() as u64,
-            held: tried.iter().filter(|(_, passed)| *passed).count() as u64,
-            of: self.space.of - self.impossible,
-            undecided: self.undecided,
-            confirmations: self.confirmations,
-            end: self.end.unwrap_or(End::Budget),
-            effort: None,
-            budget: None,
-            effects: effects(&self.choices, &tried),
-        }
-    }
-}
-
-/// The search for the joint world of a paper.
-struct Joint {
-    key: String,
-    /// The searches of its claims.
-    searches: Vec<usize>,
-    /// The nearest worlds of its claims, without repetition.
-    nearest: Vec<Deviation>,
-    candidates: VecDeque<Deviation>,
-    seen: Vec<Deviation>,
-    /// Each judged candidate with the searches whose claims pass.
-    scored: Vec<(Deviation, Vec<usize>)>,
-    /// The best candidate that was joined with others.
-    grown: Option<Deviation>,
-    /// The candidate in question, with the claims that passed so far.
-    current: Option<(Deviation, Vec<usize>)>,
-    waiting: usize,
-    /// Number of confirmations; above zero once the sieve is through.
-    attempts: u64,
-    best: Option<(Deviation, Vec<usize>)>,
-    finished: bool,
-    bill: Bill,
-}
-
-/// The state of all searches.
-pub(super) struct Inquiry {
-    budget: Option<f64>,
-    searches: Vec<Search>,
-    joints: Vec<Joint>,
-    pub(super) answers: VecDeque<(Asker, Answer)>,
-    joined: bool,
-}
-
-impl Inquiry {
-    /// Done share of the work, 0 to 1, as far as it can be known.
-    pub(super) fn share(&self) -> f64 {
-        let share = |s: &Search| match (s.end, self.budget) {
-            (Some(_), _) => 1.0,
-            (None, Some(budget)) => (s.bill.spent / budget).min(1.0),
-            (None, None) => s.next as f64 / s.space.worlds.len().max(1) as f64,
-        };
-        let searches = self.searches.iter().map(share).sum::<f64>();
-        let joints = self.joints.iter().filter(|joint| joint.finished).count() as f64;
-        // The joint world of a paper counts as one claim.
-        let all = (self.searches.len() + self.joints.len()).max(1) as f64;
-        (searches + joints) / all
-    }
-}
-
-/// A claim's cells with the factors of their work by choice and value.
-type Factors = HashMap<(String, String), Vec<(usize, f64)>>;
-
-impl Campaign<'_> {
-    /// Runs the whole search.
-    fn inquire(
-        mut self,
-        request: &Request,
-        done: &mpsc::Receiver<Result<Finished, ExperimentError>>,
-    ) -> Result<Searched, ExperimentError> {
-        let mut inquiry = Inquiry {
-            budget: request.budget,
-            searches: Vec::new(),
-            joints: Vec::new(),
-            answers: VecDeque::new(),
-            joined: false,
-        };
-        for (e, c) in &request.claims {
-            inquiry.searches.push(self.open_search(*e, *c)?);
-        }
-        for (s, search) in inquiry.searches.iter().enumerate() {
-            let key = key_of(&self.plans[search.experiment].experiment);
-            match inquiry.joints.iter_mut().find(|joint| joint.key == key) {
-                Some(joint) => joint.searches.push(s),
-                None => inquiry.joints.push(Joint::of(key, s)),
-            }
-        }
-        self.inquiry = Some(inquiry);
-        for (s, (e, c)) in request.claims.iter().enumerate() {
-            let all = (0..self.plans[*e].experiment.claims[*c].checks.len()).collect();
-            let plain = World::Reading(Deviation::PLAIN);
-            self.open_question(present(*e, *c), plain, &[all], Asker::Plain(s), Rule::Verdict)?;
-        }
-        self.handle(done)?;
-        let runs = self.work.done.0;
-        let Some(inquiry) = &self.inquiry else { return Ok(Searched::default()) };
-        let id = |s: &Search| self.plans[s.experiment].experiment.claims[s.claim].id.clone();
-        let found = inquiry.searches.iter().map(|s| Found {
-            claim: (s.experiment, s.claim),
-            plain: s.plain.as_ref().map_or(Verdict::Inconclusive, |(verdict, _)| *verdict),
-            world: FoundWorld { claim: id(s), ..s.found() },
-            assumptions: s
-                .found
-                .iter()
-                .flat_map(|w| self.words(s.experiment, s.claim, w))
-                .collect(),
-            spent: s.bill.spent,
-        });
-        let joint = inquiry.joints.iter().filter_map(|joint| {
-            let (readings, those) = joint.best.clone()?;
-            let claims = those.iter().map(|s| id(&inquiry.searches[*s])).collect();
-            Some((joint.key.clone(), JointWorld { readings, claims }))
-        });
-        Ok(Searched { found: found.collect(), joint: joint.collect(), runs })
-    }
-
-    /// The worlds of a claim.
-    fn open_search(&mut self, e: usize, c: usize) -> Result<Search, ExperimentError> {
-        let cells = self.plainly(present(e, c))?;
-        let readings: Vec<Reading> = self.readings_of(e, c).into_iter().cloned().collect();
-        let mut factors: Factors = HashMap::new();
-        for reading in &readings {
-            for value in reading.others() {
-                if self.options.cancel.load(Memory::Relaxed) {
-                    return Err(ExperimentError::Cancelled);
-                }
-                let one = Deviation::one(&reading.name, &value.label);
-                let changed = self.changed(&cells, &one)?;
-                let mut of_cells = Vec::new();
-                for (e, cell) in &changed {
-                    let at = cells.iter().position(|p| (p.experiment, p.cell) == (*e, *cell));
-                    let hops = self.scenario(*e, *cell, &one)?.predicted_packet_hops();
-                    let plain = self.plans[*e].scenarios[*cell].predicted_packet_hops();
-                    of_cells.extend(at.map(|at| (at, hops / plain.max(1.0))));
-                }
-                if !of_cells.is_empty() {
-                    factors.insert((reading.name.clone(), value.label.clone()), of_cells);
-                }
-            }
-        }
-        let choices = readings.iter().filter_map(|reading| {
-            let key = |label: &str| (reading.name.clone(), label.to_owned());
-            Choice::of(reading, |label| factors.contains_key(&key(label)))
+    /// The search of a claim, with its worlds.
+    fn open(claim: ClaimId, design: &mut Design<'_>) -> Result<Self, ExperimentError> {
+        let singles = design.singles(claim)?;
+        let choices = design.readings_of(claim).into_iter().filter_map(|reading| {
+            Choice::of(reading, |label| {
+                let world = Deviation::one(&reading.name, label);
+                singles.iter().any(|single| single.world == world)
+            })
         });
         let choices: Vec<Choice> = choices.collect();
-        let plain: Vec<f64> = cells
-            .iter()
-            .map(|p| self.plans[p.experiment].scenarios[p.cell].predicted_packet_hops())
-            .collect();
+        let cells: Vec<CellId> = design.all_cells(claim).into_iter().collect();
+        let plain: Vec<f64> = cells.iter().map(|cell| design.plain_hops(*cell)).collect();
+        // By choice and value, the factors of the work of cells.
+        let mut factors: HashMap<&(String, String), Vec<(usize, f64)>> = HashMap::new();
+        for single in &singles {
+            let of_cells = factors.entry(&single.world.choices()[0]).or_default();
+            for (cell, hops) in &single.cells {
+                let at = cells.iter().position(|other| other == cell);
+                of_cells.extend(at.map(|at| (at, hops / plain[at].max(1.0))));
+            }
+        }
         let hops = |world: &Deviation| {
             let mut hops = plain.clone();
             for (at, factor) in world.choices().iter().filter_map(|key| factors.get(key)).flatten()
@@ -360,417 +173,319 @@ impl Campaign<'_> {
         };
         let identity = |world: &Deviation| {
             let mut hasher = DefaultHasher::new();
-            for p in &cells {
-                self.reading_in(p.experiment, p.cell, world).hash(&mut hasher);
+            for cell in &cells {
+                design.reading_in(*cell, world).hash(&mut hasher);
             }
             hasher.finish()
         };
         let space = Space::of(&choices, identity, hops);
         Ok(Search {
-            experiment: e,
-            claim: c,
+            claim,
             choices,
             space,
             plain: None,
-            next: 0,
-            batch: Vec::new(),
-            tried: Vec::new(),
-            impossible: 0,
-            passed: VecDeque::new(),
-            confirming: None,
-            confirmations: 0,
-            undecided: 0,
+            sieve: Sieve::default(),
+            confirmations: Confirmations::default(),
             found: None,
             end: None,
-            bill: Bill::default(),
         })
     }
 
-    // --- questions ------------------------------------------------------------------------
+    /// Verdict and checks under the plain reading.
+    fn plain(&self) -> &(Verdict, Vec<CheckResult>) {
+        self.plain.as_ref().expect("a search asks for the plain world first")
+    }
 
-    /// The look of a question, and of a confirmation the one that would make it futile.
-    pub(super) fn levels(&self, question: &Question) -> (Look, Option<Look>) {
-        let look = question.looks.look(question.look);
-        let all = self.checks(question.condition).len();
-        let weak =
-            |count: usize| Look { confidence: 1.0 - SIEVE_ERROR, ..look }.of_one_among(count);
-        match question.rule {
-            Rule::Verdict => (look, None),
-            Rule::Sieve(sought) => {
-                let count = if question.group == 0 { question.checks.len() } else { all };
-                let look = match sought {
-                    Verdict::NotHeld if look.last => weak(1),
-                    // The mean alone of the check that failed plainly.
-                    Verdict::Held if look.last && count == 1 => Look { confidence: 0.0, ..look },
-                    _ => weak(count),
-                };
-                (look, None)
-            }
-            Rule::Confirm(Verdict::NotHeld, error) => {
-                (look.of_error(error).of_one_among(all), Some(weak(all)))
-            }
-            Rule::Confirm(_, error) => (look.of_error(error), Some(weak(all))),
+    /// The verdict that it seeks, once the plain one is known.
+    fn sought(&self) -> Verdict {
+        match self.plain {
+            Some((Verdict::Held, _)) => Verdict::NotHeld,
+            _ => Verdict::Held,
         }
     }
 
-    /// Order of the jobs of a question: claims that hold come last.
-    pub(super) fn stage(&self, asker: Asker, own: usize) -> Stage {
-        let search = match asker {
-            Asker::Sieve(s, _) | Asker::Confirm(s) => Some(s),
-            _ => None,
-        };
-        let holds = self.inquiry.as_ref().zip(search).is_some_and(|(inquiry, s)| {
-            let search = &inquiry.searches[s];
-            search.sought() == Verdict::NotHeld || search.found.is_some()
-        });
-        (true, if holds { self.plans.len() + own } else { own })
-    }
-
-    /// Charges a search with the runs that it needs.
-    pub(super) fn charge(&mut self, asker: Asker, cell: usize, from: u32, runs: u32) {
-        let weight = self.cells.all[cell].weight;
-        let Some(inquiry) = &mut self.inquiry else { return };
-        let bill = match asker {
-            Asker::Campaign => return,
-            Asker::Plain(s) | Asker::Sieve(s, _) | Asker::Confirm(s) => {
-                &mut inquiry.searches[s].bill
-            }
-            Asker::Joint(j, _) => &mut inquiry.joints[j].bill,
-        };
-        bill.add(cell, from, runs, weight);
-    }
-
     /// Groups of checks, in the order in which a sieve judges them.
-    fn groups(&self, search: &Search, sought: Verdict) -> Vec<Vec<usize>> {
-        let Some((verdict, checks)) = &search.plain else { return Vec::new() };
+    fn groups(&self, sought: Verdict, design: &Design<'_>) -> Groups {
+        let (verdict, checks) = self.plain();
         let of = |open: bool| -> Vec<usize> {
             let open = |i: &usize| (checks[*i].verdict == Verdict::Inconclusive) == open;
             (0..checks.len()).filter(open).collect()
         };
         let groups = match (sought, verdict) {
             (Verdict::NotHeld, _) => vec![(0..checks.len()).collect()],
-            (_, Verdict::NotHeld) => self.order(present(search.experiment, search.claim), checks),
+            (_, Verdict::NotHeld) => design.order(self.claim, checks),
             _ => vec![of(true), of(false)],
         };
         groups.into_iter().filter(|group: &Vec<usize>| !group.is_empty()).collect()
     }
 
-    /// True if every cell of a claim has a scenario in a world. Records the cells in which choices
-    /// that change nothing alone change something together.
-    pub(super) fn is_possible(&mut self, e: usize, c: usize, world: &Deviation) -> bool {
-        let all: Vec<usize> = (0..self.plans[e].experiment.claims[c].checks.len()).collect();
-        for (e, cell) in self.cells_of(present(e, c), &all) {
-            let Plan { experiment, length, .. } = &self.plans[e];
-            let own = world.within(&experiment.readings);
-            let short = self.reading_in(e, cell, world);
-            let Ok(file) = experiment.file_of(cell, length, &short) else { return false };
-            if short != own {
-                let Ok(whole) = experiment.file_of(cell, length, &own) else { return false };
-                if !whole.says_the_same_as(&file) {
-                    self.cells.entangles(e, own, cell);
-                }
-            }
-            if self.scenario(e, cell, world).is_err() {
-                return false;
-            }
-        }
-        true
-    }
-
-    // --- steps ----------------------------------------------------------------------------
-
-    /// Handles the next answer, or begins with the joint worlds once all searches are through.
-    /// False if nothing was to do.
-    pub(super) fn next_of_inquiry(&mut self) -> Result<bool, ExperimentError> {
-        let running = self.runs.running > 0;
-        let Some(inquiry) = &mut self.inquiry else { return Ok(false) };
-        let Some((asker, answer)) = inquiry.answers.pop_front() else {
-            if running || inquiry.joined {
-                return Ok(false);
-            }
-            inquiry.joined = true;
-            for j in 0..inquiry.joints.len() {
-                self.open_joint(j)?;
-            }
-            return Ok(true);
-        };
-        match asker {
-            Asker::Campaign => {}
-            Asker::Plain(s) => {
-                inquiry.searches[s].plain = Some((answer.verdict, answer.checks));
-                self.advance(s)?;
-            }
-            Asker::Sieve(s, index) => {
-                let search = &mut inquiry.searches[s];
-                search.batch[index].1 = Some(answer.passes(search.sought()));
-                if search.batch.iter().all(|(_, passed)| passed.is_some()) {
-                    for (world, passed) in std::mem::take(&mut search.batch) {
-                        let passed = passed.unwrap_or(false);
-                        if passed && search.found.is_none() {
-                            search.passed.push_back(world.clone());
-                        }
-                        search.tried.push((world, passed));
-                    }
-                    self.advance(s)?;
-                }
-            }
-            Asker::Confirm(s) => {
-                let search = &mut inquiry.searches[s];
-                let world = search.confirming.take();
-                if answer.verdict == search.sought() && !answer.futile {
-                    search.found = world;
-                    search.passed.clear();
-                } else if answer.verdict == Verdict::Inconclusive && !answer.futile {
-                    search.undecided += 1;
-                }
-                self.advance(s)?;
-            }
-            Asker::Joint(j, s) => self.of_joint(j, s, &answer)?,
-        }
-        Ok(true)
-    }
-
-    /// The next step of a search that waits for nothing.
-    fn advance(&mut self, s: usize) -> Result<(), ExperimentError> {
-        loop {
-            let Some(inquiry) = &mut self.inquiry else { return Ok(()) };
-            let budget = inquiry.budget.unwrap_or(f64::INFINITY);
-            let search = &mut inquiry.searches[s];
-            let (e, c, sought) = (search.experiment, search.claim, search.sought());
-            let found = search.found.is_some();
-            let spent = search.bill.spent;
-            if spent < budget
-                && let Some(world) = search.passed.pop_front()
-            {
-                search.confirmations += 1;
-                search.confirming = Some(world.clone());
-                let rule = Rule::Confirm(sought, error_of(search.confirmations));
-                let groups = self.groups_of(s, sought);
-                let (claim, world) = (present(e, c), World::Reading(world));
-                return self.open_question(claim, world, &groups, Asker::Confirm(s), rule);
-            }
-            let worlds = &search.space.worlds;
-            let through = search.next == worlds.len();
-            // After a world is found, further ones show effects, for half of the budget.
-            let most = if found { budget / 2.0 } else { budget };
-            if through || spent >= most {
-                search.undecided += search.passed.len() as u64;
-                let complete = through && search.space.complete && search.passed.is_empty();
-                search.end = Some(match (found, complete) {
-                    (true, _) => End::Found,
-                    (_, true) => End::Exhausted,
-                    _ => End::Budget,
-                });
-                return Ok(());
-            }
-            let size = worlds[search.next].choices().len();
-            let rest = worlds[search.next..].iter();
-            let batch = rest.take_while(|w| w.choices().len() == size).take(BATCH);
-            let batch: Vec<Deviation> = batch.cloned().collect();
-            search.next += batch.len();
-            let taken = batch.len() as u64;
-            let mut possible = Vec::new();
-            for world in batch {
-                if self.is_possible(e, c, &world) {
-                    possible.push(world);
-                }
-            }
-            let Some(inquiry) = &mut self.inquiry else { return Ok(()) };
-            let search = &mut inquiry.searches[s];
-            search.impossible += taken - possible.len() as u64;
-            search.batch = possible.iter().map(|world| (world.clone(), None)).collect();
-            if possible.is_empty() {
-                continue;
-            }
-            let groups = self.groups_of(s, sought);
-            for (index, world) in possible.into_iter().enumerate() {
-                let asker = Asker::Sieve(s, index);
-                let (claim, world) = (present(e, c), World::Reading(world));
-                self.open_question(claim, world, &groups, asker, Rule::Sieve(sought))?;
-            }
-            return Ok(());
-        }
-    }
-
-    fn groups_of(&self, s: usize, sought: Verdict) -> Vec<Vec<usize>> {
-        let search = self.inquiry.as_ref().map(|inquiry| &inquiry.searches[s]);
-        search.map_or_else(Vec::new, |search| self.groups(search, sought))
-    }
-
-    // --- joint worlds ---------------------------------------------------------------------
-
-    fn open_joint(&mut self, j: usize) -> Result<(), ExperimentError> {
-        let Some(Inquiry { searches, joints, .. }) = &mut self.inquiry else { return Ok(()) };
-        let joint = &mut joints[j];
-        for search in joint.searches.iter().map(|s| &searches[*s]) {
-            let nearest = search.found.iter().filter(|_| search.sought() == Verdict::Held);
-            for world in nearest {
-                if !joint.nearest.contains(world) {
-                    joint.nearest.push(world.clone());
-                }
-            }
-        }
-        let candidates = [Deviation::PLAIN].into_iter().chain(joint.nearest.iter().cloned());
-        joint.candidates = candidates.collect();
-        joint.seen = joint.candidates.iter().cloned().collect();
-        self.judge_joint(j)
-    }
-
-    /// Judges the next candidate by the sieve. After the last one, confirms the best.
-    fn judge_joint(&mut self, j: usize) -> Result<(), ExperimentError> {
-        loop {
-            let Some(Inquiry { searches, joints, budget, .. }) = &mut self.inquiry else {
-                return Ok(());
-            };
-            let joint = &mut joints[j];
-            // As much for each claim as its own search has.
-            let most = budget.unwrap_or(f64::INFINITY) * joint.searches.len() as f64;
-            let within = joint.bill.spent < most;
-            let Some(world) = joint.candidates.pop_front().filter(|_| within) else {
-                if within && joint.grow() {
-                    continue;
-                }
-                return self.confirm_joint(j);
-            };
-            let mut passing = Vec::new();
-            let mut open = Vec::new();
-            for s in &joint.searches {
-                match searches[*s].holds_in(&world) {
-                    Some(true) => passing.push(*s),
-                    Some(false) => {}
-                    None => open.push(*s),
-                }
-            }
-            joint.current = Some((world.clone(), passing));
-            let mut asked = Vec::new();
-            for s in open {
-                let Some(inquiry) = &self.inquiry else { return Ok(()) };
-                let search = &inquiry.searches[s];
-                let (e, c) = (search.experiment, search.claim);
-                if self.is_possible(e, c, &world) {
-                    asked.push((s, e, c, self.groups_of(s, Verdict::Held)));
-                }
-            }
-            let Some(inquiry) = &mut self.inquiry else { return Ok(()) };
-            let joint = &mut inquiry.joints[j];
-            joint.waiting = asked.len();
-            if asked.is_empty() {
-                joint.score();
-                continue;
-            }
-            for (s, e, c, groups) in asked {
-                let rule = Rule::Sieve(Verdict::Held);
-                let (claim, world) = (present(e, c), World::Reading(world.clone()));
-                self.open_question(claim, world, &groups, Asker::Joint(j, s), rule)?;
-            }
-            return Ok(());
-        }
-    }
-
-    /// Confirms the claims that pass in the best candidate that was not confirmed yet.
-    fn confirm_joint(&mut self, j: usize) -> Result<(), ExperimentError> {
-        let Some(Inquiry { searches, joints, .. }) = &mut self.inquiry else { return Ok(()) };
-        let joint = &mut joints[j];
-        joint.scored.sort_by_key(|(_, passing)| std::cmp::Reverse(passing.len()));
-        let reached = joint.best.as_ref().map_or(0, |(_, claims)| claims.len());
-        let next = joint.scored.first().filter(|(_, passing)| passing.len() > reached);
-        if next.is_none() || joint.attempts == JOINT_ATTEMPTS {
-            joint.finished = true;
-            return Ok(());
-        }
-        let (world, passing) = joint.scored.remove(0);
-        joint.attempts += 1;
-        joint.waiting = passing.len();
-        let error = error_of(joint.attempts) / passing.len() as f64;
-        joint.current = Some((world.clone(), Vec::new()));
-        let claims = passing.iter().map(|s| (*s, searches[*s].experiment, searches[*s].claim));
-        for (s, e, c) in claims.collect::<Vec<_>>() {
-            let groups = self.groups_of(s, Verdict::Held);
-            let rule = Rule::Confirm(Verdict::Held, error);
-            let (claim, world) = (present(e, c), World::Reading(world.clone()));
-            self.open_question(claim, world, &groups, Asker::Joint(j, s), rule)?;
-        }
-        Ok(())
-    }
-
-    fn of_joint(&mut self, j: usize, s: usize, answer: &Answer) -> Result<(), ExperimentError> {
-        let Some(inquiry) = &mut self.inquiry else { return Ok(()) };
-        let joint = &mut inquiry.joints[j];
-        joint.waiting -= 1;
-        let confirming = joint.attempts > 0;
-        let holds = match confirming {
-            true => answer.verdict == Verdict::Held && !answer.futile,
-            false => answer.passes(Verdict::Held),
-        };
-        if let Some((_, passing)) = joint.current.as_mut().filter(|_| holds) {
-            passing.push(s);
-            passing.sort_unstable();
-        }
-        if joint.waiting > 0 {
-            return Ok(());
-        }
-        if !confirming {
-            joint.score();
-            return self.judge_joint(j);
-        }
-        let reached = joint.best.as_ref().map_or(0, |(_, claims)| claims.len());
-        if let Some(confirmed) = joint.current.take().filter(|(_, c)| c.len() > reached) {
-            joint.best = Some(confirmed);
-        }
-        self.confirm_joint(j)
-    }
-}
-
-impl Search {
     /// Whether the claim holds in a world, as far as the search knows.
     fn holds_in(&self, world: &Deviation) -> Option<bool> {
         if world.is_plain() {
-            return self.plain.as_ref().map(|(verdict, _)| *verdict == Verdict::Held);
+            return Some(self.plain().0 == Verdict::Held);
         }
         if self.sought() != Verdict::Held {
             return None;
         }
-        let tried = self.tried.iter().find(|(tried, _)| tried == world);
+        let tried = self.sieve.tried.iter().find(|(tried, _)| tried == world);
         tried.map(|(_, passed)| *passed)
     }
-}
 
-impl Joint {
-    fn of(key: String, search: usize) -> Self {
-        Joint {
-            key,
-            searches: vec![search],
-            nearest: Vec::new(),
-            candidates: VecDeque::new(),
-            seen: Vec::new(),
-            scored: Vec::new(),
-            grown: None,
-            current: None,
-            waiting: 0,
-            attempts: 0,
-            best: None,
-            finished: false,
-            bill: Bill::default(),
+    /// Stores the answer about a world of the batch. True if it was the last.
+    fn sieved(&mut self, index: usize, verdict: Verdict) -> bool {
+        let passed = passes(verdict, self.sought());
+        let sieve = &mut self.sieve;
+        sieve.batch[index].1 = Some(passed);
+        if sieve.batch.iter().any(|(_, passed)| passed.is_none()) {
+            return false;
+        }
+        for (world, passed) in std::mem::take(&mut sieve.batch) {
+            let passed = passed == Some(true);
+            if passed && self.found.is_none() {
+                sieve.passed.push_back(world.clone());
+            }
+            sieve.tried.push((world, passed));
+        }
+        true
+    }
+
+    /// Stores the answer about a world that was to be confirmed.
+    fn confirmed(&mut self, answer: Answer<Asker>) {
+        if answer.verdict == self.sought() && !answer.futile {
+            self.found = Some(answer.ask.world);
+            self.sieve.passed.clear();
+        } else if answer.verdict == Verdict::Inconclusive && !answer.futile {
+            self.confirmations.undecided += 1;
         }
     }
 
-    /// Stores the current candidate as judged.
-    fn score(&mut self) {
-        self.scored.extend(self.current.take());
+    /// The next step, if `spent` of the budget is spent.
+    fn next(&mut self, spent: f64, budget: f64, design: &mut Design<'_>) -> Next {
+        if spent < budget
+            && let Some(world) = self.sieve.passed.pop_front()
+        {
+            self.confirmations.number += 1;
+            return Next::Confirm(world, error_of(self.confirmations.number));
+        }
+        // After a world is found, further ones show effects, for half of the budget.
+        let most = if self.found.is_some() { budget / 2.0 } else { budget };
+        loop {
+            let through = self.sieve.next == self.space.worlds.len();
+            if through || spent >= most {
+                self.confirmations.undecided += self.sieve.passed.len() as u64;
+                let complete = through && self.space.complete && self.sieve.passed.is_empty();
+                self.end = Some(match (self.found.is_some(), complete) {
+                    (true, _) => End::Found,
+                    (_, true) => End::Exhausted,
+                    _ => End::Budget,
+                });
+                return Next::End;
+            }
+            let rest = &self.space.worlds[self.sieve.next..];
+            let size = rest[0].choices().len();
+            let batch = rest.iter().take_while(|w| w.choices().len() == size).take(BATCH);
+            for world in batch {
+                self.sieve.next += 1;
+                match design.is_possible(self.claim, world) {
+                    true => self.sieve.batch.push((world.clone(), None)),
+                    false => self.sieve.impossible += 1,
+                }
+            }
+            if !self.sieve.batch.is_empty() {
+                return Next::Sieve;
+            }
+        }
     }
 
-    /// Joins the best candidate with each other nearest world. False if this gives nothing new.
-    fn grow(&mut self) -> bool {
-        // The first of equal ones, which is the smallest.
-        let best = self.scored.iter().rev().max_by_key(|(_, passing)| passing.len());
-        let Some((best, _)) = best.filter(|(best, _)| self.grown.as_ref() != Some(best)) else {
-            return false;
+    /// The result for the file of worlds.
+    fn world(&self, claim: &str) -> FoundWorld {
+        let plain = (Deviation::PLAIN, false);
+        let tried: Vec<_> = [plain].into_iter().chain(self.sieve.tried.iter().cloned()).collect();
+        FoundWorld {
+            claim: claim.to_owned(),
+            verdict: self.sought(),
+            readings: self.found.clone(),
+            tried: tried.len() as u64,
+            held: tried.iter().filter(|(_, passed)| *passed).count() as u64,
+            of: self.space.of - self.sieve.impossible,
+            undecided: self.confirmations.undecided,
+            confirmations: self.confirmations.number,
+            end: self.end.unwrap_or(End::Budget),
+            effort: None,
+            budget: None,
+            effects: effects(&self.choices, &tried),
+        }
+    }
+}
+
+/// The next step of a search.
+enum Next {
+    /// To confirm this world, with that share of errors.
+    Confirm(Deviation, f64),
+    /// To sieve the batch.
+    Sieve,
+    /// Nothing.
+    End,
+}
+
+/// All searches.
+struct Inquiry<'a> {
+    runner: Runner<'a, Asker>,
+    /// Budget of a claim.
+    budget: f64,
+    searches: Vec<Search>,
+    joints: Vec<Joint>,
+}
+
+impl<'a> Inquiry<'a> {
+    fn open(mut runner: Runner<'a, Asker>, request: &Request) -> Result<Self, ExperimentError> {
+        let searches = request.claims.iter().map(|claim| Search::open(*claim, &mut runner.design));
+        let searches = searches.collect::<Result<Vec<_>, _>>()?;
+        let mut joints: Vec<Joint> = Vec::new();
+        for (s, search) in searches.iter().enumerate() {
+            let key = key_of(runner.design.experiment_of(search.claim));
+            match joints.iter_mut().find(|joint| joint.key == key) {
+                Some(joint) => joint.searches.push(SearchId(s)),
+                None => joints.push(Joint::of(key, SearchId(s))),
+            }
+        }
+        runner.bills = (0..searches.len() + joints.len()).map(|_| Bill::default()).collect();
+        let budget = request.budget.unwrap_or(f64::INFINITY);
+        Ok(Inquiry { runner, budget, searches, joints })
+    }
+
+    /// Runs the whole search.
+    fn conduct(mut self) -> Result<Searched, ExperimentError> {
+        for s in (0..self.searches.len()).map(SearchId) {
+            let claim = self.searches[s.0].claim;
+            let all = self.runner.design.all_checks(claim);
+            self.ask(Asker::Plain(s), Deviation::PLAIN, vec![all], Rule::Verdict)?;
+        }
+        self.answer_all()?;
+        for j in (0..self.joints.len()).map(JointId) {
+            self.open_joint(j)?;
+        }
+        self.answer_all()?;
+        let design = &self.runner.design;
+        let id = |s: &Search| &*design.claim(s.claim).id;
+        let found = self.searches.iter().enumerate().map(|(s, search)| Found {
+            claim: search.claim,
+            plain: search.plain().0,
+            world: search.world(id(search)),
+            assumptions: search.found.iter().flat_map(|w| design.words(search.claim, w)).collect(),
+            spent: self.runner.bills[s].spent,
+        });
+        let joint = self.joints.iter().filter_map(|joint| {
+            let best = joint.best.as_ref()?;
+            let claims = best.passing.iter().map(|s| id(&self.searches[s.0]).to_owned()).collect();
+            Some((joint.key.clone(), JointWorld { readings: best.world.clone(), claims }))
+        });
+        Ok(Searched { found: found.collect(), joint: joint.collect(), runs: self.runner.done.runs })
+    }
+
+    /// Handles runs and answers until nothing is left to do.
+    fn answer_all(&mut self) -> Result<(), ExperimentError> {
+        while let Some(step) = self.runner.step()? {
+            match step {
+                Step::Ran => (self.runner.design.options.progress)(self.progress()),
+                Step::Answered(answer) => self.take(answer)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, answer: Answer<Asker>) -> Result<(), ExperimentError> {
+        match answer.ask.asker {
+            Asker::Plain(s) => {
+                self.searches[s.0].plain = Some((answer.verdict, answer.checks));
+                self.advance(s)
+            }
+            Asker::Sieve(s, index) => match self.searches[s.0].sieved(index, answer.verdict) {
+                true => self.advance(s),
+                false => Ok(()),
+            },
+            Asker::Confirm(s) => {
+                self.searches[s.0].confirmed(answer);
+                self.advance(s)
+            }
+            Asker::Joint(j, s) => self.take_joint(j, s, &answer),
+        }
+    }
+
+    /// The next step of a search that waits for nothing.
+    fn advance(&mut self, s: SearchId) -> Result<(), ExperimentError> {
+        let spent = self.runner.bills[s.0].spent;
+        let search = &mut self.searches[s.0];
+        let sought = search.sought();
+        match search.next(spent, self.budget, &mut self.runner.design) {
+            Next::End => Ok(()),
+            Next::Confirm(world, error) => {
+                let groups = search.groups(sought, &self.runner.design);
+                self.ask(Asker::Confirm(s), world, groups, Rule::Confirm(sought, error))
+            }
+            Next::Sieve => {
+                let groups = search.groups(sought, &self.runner.design);
+                let batch = search.sieve.batch.iter().map(|(world, _)| world.clone());
+                for (index, world) in batch.collect::<Vec<_>>().into_iter().enumerate() {
+                    let asker = Asker::Sieve(s, index);
+                    self.ask(asker, world, groups.clone(), Rule::Sieve(sought))?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn ask(
+        &mut self,
+        asker: Asker,
+        world: Deviation,
+        groups: Groups,
+        rule: Rule,
+    ) -> Result<(), ExperimentError> {
+        let (s, bill) = match asker {
+            Asker::Plain(s) | Asker::Sieve(s, _) | Asker::Confirm(s) => (s, s.0),
+            Asker::Joint(j, s) => (s, self.searches.len() + j.0),
         };
-        let unions = self.nearest.iter().filter_map(|world| best.and(world));
-        let unions: Vec<Deviation> = unions.filter(|union| !self.seen.contains(union)).collect();
-        self.grown = Some(best.clone());
-        self.seen.extend(unions.iter().cloned());
-        self.candidates.extend(unions);
-        !self.candidates.is_empty()
+        let claim = self.searches[s.0].claim;
+        let from = match (rule, asker) {
+            // A joint world may stem from runs that confirmed its parts, so that it has new ones.
+            (Rule::Confirm(..), Asker::Joint(..)) => 2 * FRESH,
+            (Rule::Confirm(..), _) => FRESH,
+            _ => 0,
+        };
+        let until = match rule {
+            Rule::Verdict => self.runner.design.plans[claim.experiment].length.at_most,
+            _ => u32::MAX,
+        };
+        let (stage, bill) = (self.stage(asker, claim), Some(bill));
+        self.runner.open(Ask { asker, claim, world, rule, from, until, stage, bill }, groups)
+    }
+
+    /// Order of the jobs of a question: claims that hold come last.
+    fn stage(&self, asker: Asker, claim: ClaimId) -> Stage {
+        let holds = match asker {
+            Asker::Sieve(s, _) | Asker::Confirm(s) => {
+                let search = &self.searches[s.0];
+                search.sought() == Verdict::NotHeld || search.found.is_some()
+            }
+            Asker::Plain(_) | Asker::Joint(..) => false,
+        };
+        let later = if holds { self.runner.design.plans.len() } else { 0 };
+        (true, later + claim.experiment)
+    }
+
+    /// Progress, with the done share of the work as far as it can be known.
+    fn progress(&self) -> Progress {
+        let share = |(s, search): (usize, &Search)| match search.end {
+            Some(_) => 1.0,
+            None if self.budget.is_finite() => (self.runner.bills[s].spent / self.budget).min(1.0),
+            None => search.sieve.next as f64 / search.space.worlds.len().max(1) as f64,
+        };
+        let searches = self.searches.iter().enumerate().map(share).sum::<f64>();
+        let joints = self.joints.iter().filter(|joint| joint.finished).count() as f64;
+        // The joint world of a paper counts as one claim.
+        let all = (self.searches.len() + self.joints.len()).max(1) as f64;
+        let (done, total) = (self.runner.done.runs, self.runner.asked.runs);
+        Progress { done, total, work: (searches + joints) / all }
     }
 }

@@ -2,7 +2,7 @@
 //! sends nothing harms no other flow.
 
 use super::cast::{Cast, Subject};
-use super::{Asked, Check, Claim, Experiment, Metric};
+use super::{Asked, Check, Claim, Experiment, History, Metric};
 use crate::expression::{Comparison, Expression};
 
 /// The metric of that claim, and the beginning of its id.
@@ -48,11 +48,7 @@ impl Experiment {
                     ),
                     checks,
                     explanation: None,
-                    edition: 1,
-                    quote: None,
-                    place: None,
-                    changed: None,
-                    earlier: Vec::new(),
+                    history: History::default(),
                     asked: Some(Asked {
                         of_all: id.clone(),
                         subject: subject.name.clone(),

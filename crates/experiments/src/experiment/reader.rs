@@ -12,15 +12,16 @@ use windward_sim::strict_toml::{
 use windward_sim::text::is_formula;
 
 use super::cast::{AGAINST, STANDARDS, SUBJECT, SUBJECTS, is_taken, same_name};
-use super::worlds::Worlds;
+use super::worlds::{VERDICTS, Worlds};
 use super::{
-    Asked, Axis, Caption, Cast, Check, Claim, EarlierChecks, Experiment, Margin, Metric,
-    PlotConfig, PlotKind, Point, Reference, ReferenceLine, Reported, Revision, RunLength, Subject,
-    Traced, Unit,
+    Asked, Axis, Caption, Cast, Check, Claim, Experiment, History, Margin, Metric, PlotConfig,
+    PlotKind, Point, Reference, ReferenceLine, Reported, Revision, RunLength, Subject, Traced,
+    Unit,
 };
 use crate::ExperimentError;
 use crate::expression::{Cell, Comparison, Expression};
 use crate::theory::Formula;
+use crate::verdict::Verdict;
 
 mod readings;
 mod settings;
@@ -209,18 +210,13 @@ keys! {
             "2 or more: its bound was written after the first results";
         quote: Option<String> = readers::string(), absent, "the sentence of the paper";
         place: Option<String> = readers::string(), absent, "the place of that sentence";
-        changed: Option<String> = readers::string(), absent,
-            "with `earlier`: what changed and why";
-        earlier: Vec<Section<'a>> = readers::tables(&[EarlierKeys::KEYS], unnamed), empty,
-            "the checks of earlier editions, which are judged too";
-    }
-
-    /// Keys of the checks of an earlier edition.
-    struct EarlierKeys<'a> in "earlier" {
-        edition: u32 = readers::small(1..=MOST), needed "edition = 1",
-            "the edition that had these checks";
-        checks: Vec<Field<'a>> = readers::one_or_more(check_kind()), empty,
-            "the condition as it was";
+        rewritten: Option<u32> = readers::small(1..=MOST), absent,
+            "how often its checks were replaced when results were known";
+        before: Option<String> = readers::string(), absent,
+            "the former checks or plain values, and what they gave";
+        verdict_before: Option<Verdict> = readers::one_of(&VERDICTS), absent,
+            "the verdict as it stood in its first edition";
+        changed: Option<String> = readers::string(), absent, "what changed and why";
     }
 }
 
@@ -598,6 +594,9 @@ fn metrics(table: &Section<'_>, axes: &[Axis]) -> Result<Vec<Metric>> {
 /// The keys of every chart.
 const OF_EVERY_PLOT: [&str; 7] = ["kind", "unit", "references", "y", "title", "y_title", "only"];
 
+/// A kind of chart, with the usual title and unit of its axis of values.
+type Drawn = (PlotKind, String, Unit);
+
 fn plot(table: &Section<'_>, axes: &[Axis], metrics: &[Metric]) -> Result<PlotConfig> {
     let keys = PlotKeys::read(table)?;
     let own: &[&str] = match keys.kind {
@@ -609,77 +608,70 @@ fn plot(table: &Section<'_>, axes: &[Axis], metrics: &[Metric]) -> Result<PlotCo
     };
     let what = format!("a chart of the kind `{}`", keys.kind);
     table.only(&[own, &OF_EVERY_PLOT].concat(), &what)?;
-    let (kind, default_title, default_unit) = match keys.kind {
-        "lines" => {
-            let (x, drawn) = (plot_axis(table, &keys, axes)?, drawn(table, &keys, metrics)?);
-            let numbers = axes[x].points.iter().filter_map(Point::quantity);
-            let usable = numbers.filter(|(x, _)| !keys.log || *x > 0.0).count();
-            if usable == 0 {
-                let message = format!("no label of the axis `{}` is a number", axes[x].name);
-                return Err(table.error(message));
-            }
-            let title = &*metrics[drawn[0]].name;
-            (PlotKind::Lines { x, log: keys.log, metrics: drawn }, title, Unit::NONE)
-        }
-        "dots" => {
-            let (x, drawn) = (plot_axis(table, &keys, axes)?, drawn(table, &keys, metrics)?);
-            let title = &*metrics[drawn[0]].name;
-            (PlotKind::Dots { x, metrics: drawn }, title, Unit::NONE)
-        }
-        kind => {
-            let (what, title, unit) = match kind {
-                "cwnd" => (Traced::Cwnd, "Congestion window", "packets"),
-                "queue" => (Traced::Queue, "Queue", "packets"),
-                "signal" => (Traced::Signal, "Router signal", ""),
-                _ if keys.flows => (Traced::FlowThroughput, "Throughput", "Mbit/s"),
-                _ => (Traced::Throughput, "Throughput", "Mbit/s"),
-            };
-            let (key, names) = match what.is_of_links() {
-                true => ("links", &keys.links),
-                false => ("groups", &keys.groups),
-            };
-            if names.is_empty() {
-                return Err(table.missing(key, &format!("{key} = [\"NAME\"]")));
-            }
-            let names = names.iter().map(|name| name.value.clone()).collect();
-            let kind = PlotKind::Time { what, names, single: keys.single };
-            (kind, title, Unit::named(unit).unwrap_or(Unit::NONE))
-        }
+    let (kind, usual_title, usual_unit) = match keys.kind {
+        "lines" | "dots" => of_metrics(table, &keys, axes, metrics)?,
+        _ => over_time(table, &keys)?,
     };
-    let unit = keys.unit.unwrap_or(default_unit);
-    let over_time = matches!(kind, PlotKind::Time { .. });
-    let mut references = Vec::new();
-    for section in &keys.references {
-        let reference = reference(section)?;
-        if matches!(reference.line, ReferenceLine::Curve { .. }) {
-            if over_time {
-                return Err(section.error("a `curve` is for charts of metrics, not over time"));
-            }
-            if unit != Unit::NONE && !unit.name.ends_with("bit/s") {
-                let message =
-                    format!("a `curve` is a rate and has no place on an axis of {}", unit.name);
-                return Err(section.error(message));
-            }
-        }
-        references.push(reference);
-    }
+    let unit = keys.unit.unwrap_or(usual_unit);
     if let (true, Some((low, _))) = (keys.y_log, keys.y)
         && low <= 0.0
     {
         let message = "with `y_log` the bounds of `y` must be above zero";
         return Err(table.error_at("y", message));
     }
+    let references = keys.references.iter().map(|table| reference(table, &kind, unit));
     Ok(PlotConfig {
+        references: references.collect::<Result<_>>()?,
         kind,
         title: keys.title,
-        y_title: keys.y_title.unwrap_or_else(|| default_title.to_owned()),
+        y_title: keys.y_title.unwrap_or(usual_title),
         unit,
         y: keys.y,
         only: keys.only.as_ref().map_or(Ok(Vec::new()), |only| self::only(only, axes))?,
         y_log: keys.y_log,
-        references,
         line: table.line(),
     })
+}
+
+/// A chart of metrics against an axis, with lines or without.
+fn of_metrics(
+    table: &Section<'_>,
+    keys: &PlotKeys<'_>,
+    axes: &[Axis],
+    metrics: &[Metric],
+) -> Result<Drawn> {
+    let (x, drawn) = (plot_axis(table, keys, axes)?, drawn(table, keys, metrics)?);
+    let title = metrics[drawn[0]].name.clone();
+    if keys.kind == "dots" {
+        return Ok((PlotKind::Dots { x, metrics: drawn }, title, Unit::NONE));
+    }
+    let mut numbers = axes[x].points.iter().filter_map(Point::quantity);
+    if !numbers.any(|(x, _)| !keys.log || x > 0.0) {
+        let message = format!("no label of the axis `{}` is a number", axes[x].name);
+        return Err(table.error(message));
+    }
+    Ok((PlotKind::Lines { x, log: keys.log, metrics: drawn }, title, Unit::NONE))
+}
+
+/// A chart of a quantity of groups or links over time.
+fn over_time(table: &Section<'_>, keys: &PlotKeys<'_>) -> Result<Drawn> {
+    let (what, title, unit) = match keys.kind {
+        "cwnd" => (Traced::Cwnd, "Congestion window", "packets"),
+        "queue" => (Traced::Queue, "Queue", "packets"),
+        "signal" => (Traced::Signal, "Router signal", ""),
+        _ if keys.flows => (Traced::FlowThroughput, "Throughput", "Mbit/s"),
+        _ => (Traced::Throughput, "Throughput", "Mbit/s"),
+    };
+    let (key, names) = match what.is_of_links() {
+        true => ("links", &keys.links),
+        false => ("groups", &keys.groups),
+    };
+    if names.is_empty() {
+        return Err(table.missing(key, &format!("{key} = [\"NAME\"]")));
+    }
+    let names = names.iter().map(|name| name.value.clone()).collect();
+    let kind = PlotKind::Time { what, names, single: keys.single };
+    Ok((kind, title.to_owned(), Unit::named(unit).unwrap_or(Unit::NONE)))
 }
 
 /// The axis along a chart.
@@ -709,7 +701,7 @@ fn drawn(table: &Section<'_>, keys: &PlotKeys<'_>, metrics: &[Metric]) -> Result
 }
 
 /// `{ y = 3, label = ".." }` or `{ curve = "..", group = "..", link = ".." }`.
-fn reference(table: &Section<'_>) -> Result<Reference> {
+fn reference(table: &Section<'_>, chart: &PlotKind, unit: Unit) -> Result<Reference> {
     let ReferenceKeys { label, curve, y, group, link } = ReferenceKeys::read(table)?;
     let Some(curve) = curve else {
         table.only(&["label", "y"], "a line at a height")?;
@@ -722,6 +714,13 @@ fn reference(table: &Section<'_>) -> Result<Reference> {
     let found = Formula::ALL.into_iter().find(|(_, known, _)| *known == name);
     let names = Formula::ALL.map(|(_, name, _)| name);
     let (formula, _, usual) = found.ok_or_else(|| curve.unknown("curve", name, names))?;
+    if matches!(chart, PlotKind::Time { .. }) {
+        return Err(table.error("a `curve` is for charts of metrics, not over time"));
+    }
+    if unit != Unit::NONE && !unit.name.ends_with("bit/s") {
+        let message = format!("a `curve` is a rate and has no place on an axis of {}", unit.name);
+        return Err(table.error(message));
+    }
     let line = ReferenceLine::Curve { formula, group, link };
     Ok(Reference { line, label: label.unwrap_or_else(|| usual.to_owned()) })
 }
@@ -744,7 +743,7 @@ fn only(table: &Section<'_>, axes: &[Axis]) -> Result<Vec<(usize, Vec<String>)>>
     table.entries().map(of_axis).collect()
 }
 
-/// A claim, with the place of each of its checks in the order of [`Claim::all_checks`].
+/// A claim, with the place of each of its checks.
 type ReadClaim = (Claim, Vec<Spot>);
 
 /// The claims of a table: one, or one per subject if it names a criterion.
@@ -759,9 +758,8 @@ type About<'a> = Option<(&'a Cast, &'a Subject)>;
 
 fn claim(table: &Section<'_>, axes: &[Axis], about: About<'_>) -> Result<ReadClaim> {
     let keys = ClaimKeys::read(table)?;
-    let (checks, mut spots) = all_checks(table, &keys.checks, axes, about)?;
-    let earlier = earlier(table, &keys, axes, about)?;
-    spots.extend(earlier.iter().flat_map(|(_, spots)| spots.iter().cloned()));
+    let (checks, spots) = all_checks(table, &keys.checks, axes, about)?;
+    check_history(table, &keys)?;
     let asked = match about {
         None => {
             table.forbid(&["criterion"], "only claims of a suite have a criterion")?;
@@ -784,11 +782,15 @@ fn claim(table: &Section<'_>, axes: &[Axis], about: About<'_>) -> Result<ReadCla
         expected: keys.expected,
         checks,
         explanation: keys.explanation,
-        edition: keys.edition,
-        quote: keys.quote,
-        place: keys.place,
-        changed: keys.changed,
-        earlier: earlier.into_iter().map(|(earlier, _)| earlier).collect(),
+        history: History {
+            edition: keys.edition,
+            rewritten: keys.rewritten.unwrap_or(0),
+            verdict_before: keys.verdict_before,
+            before: keys.before,
+            changed: keys.changed,
+            quote: keys.quote,
+            place: keys.place,
+        },
         asked,
     };
     Ok((claim, spots))
@@ -815,47 +817,30 @@ fn all_checks(
     Ok((checks, spots))
 }
 
-/// The checks of the earlier editions of a claim, each with its places. A changed check is only
-/// credible beside the sentence that asks for it.
-fn earlier(
-    table: &Section<'_>,
-    keys: &ClaimKeys<'_>,
-    axes: &[Axis],
-    about: About<'_>,
-) -> Result<Vec<(EarlierChecks, Vec<Spot>)>> {
-    match (&keys.quote, &keys.place) {
-        (Some(_), None) => return Err(table.missing("place", "place = \"section 4.4\"")),
-        (None, Some(_)) => return Err(table.missing("quote", "quote = \"the sentence\"")),
-        _ => {}
+/// Verifies that a claim whose checks or plain values have changed says what they were, what they
+/// gave and why they changed. A changed check is only credible beside the sentence that asks for
+/// it.
+fn check_history(table: &Section<'_>, keys: &ClaimKeys<'_>) -> Result<()> {
+    let rewritten = keys.rewritten.is_some();
+    let changed = rewritten || keys.changed.is_some() || keys.before.is_some();
+    let needed = [
+        (changed, keys.before.is_some(), "before", "the former checks"),
+        (changed, keys.verdict_before.is_some(), "verdict_before", "not held"),
+        (changed, keys.changed.is_some(), "changed", "what changed and why"),
+        (rewritten || keys.place.is_some(), keys.quote.is_some(), "quote", "the sentence"),
+        (keys.quote.is_some(), keys.place.is_some(), "place", "section 4.4"),
+    ];
+    if let Some((.., key, example)) = needed.iter().find(|(needed, there, ..)| *needed && !there) {
+        return Err(table.missing(key, &format!("{key} = \"{example}\"")));
     }
-    if keys.earlier.is_empty() {
-        table.forbid(&["changed"], "only a claim with `earlier` checks has changed")?;
-        return Ok(Vec::new());
+    if !changed {
+        return table.forbid(&["verdict_before"], "only a claim that has changed has one");
     }
-    if keys.changed.is_none() {
-        return Err(table.missing("changed", "changed = \"what changed and why\""));
+    if rewritten && keys.edition < 2 {
+        let message = "the checks of edition 1 are the first: give the present `edition`";
+        return Err(table.error_at("rewritten", message));
     }
-    if keys.quote.is_none() {
-        return Err(table.missing("quote", "quote = \"the sentence\""));
-    }
-    let mut all: Vec<(EarlierChecks, Vec<Spot>)> = Vec::new();
-    for table in &keys.earlier {
-        let EarlierKeys { edition, checks } = EarlierKeys::read(table)?;
-        if edition >= keys.edition {
-            let message = format!(
-                "edition {edition} is not earlier than that of the claim, {}",
-                keys.edition
-            );
-            return Err(table.error_at("edition", message));
-        }
-        if all.last().is_some_and(|(last, _)| last.edition >= edition) {
-            let message = "the numbers of earlier editions must rise";
-            return Err(table.error_at("edition", message));
-        }
-        let (checks, spots) = all_checks(table, &checks, axes, about)?;
-        all.push((EarlierChecks { edition, checks }, spots));
-    }
-    Ok(all)
+    Ok(())
 }
 
 /// The checks of an element of `checks`.
@@ -1069,7 +1054,7 @@ fn check_cells(
         false => Ok(()),
     };
     for (claim, spots) in claims {
-        for (check, spot) in claim.all_checks().zip(spots) {
+        for (check, spot) in claim.checks.iter().zip(spots) {
             check.cells().into_iter().try_for_each(|cell| exists(cell, spot))?;
         }
     }

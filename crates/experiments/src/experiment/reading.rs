@@ -22,7 +22,7 @@ pub struct Reading {
     /// Edition of the list of claims in which it was added, or got its plain value: 1 was before
     /// any measurement.
     pub edition: u32,
-    /// Label of the value that was plain in the edition before, if the plain value has changed.
+    /// The former plain value and the verdicts with it, if the plain value has changed.
     pub formerly: Option<String>,
     pub(crate) line: usize,
 }
@@ -131,15 +131,6 @@ impl Deviation {
     pub fn of_choices(mut choices: Vec<(String, String)>) -> Self {
         choices.sort_by(|a, b| a.0.cmp(&b.0));
         choices.dedup_by(|a, b| a.0 == b.0);
-        Deviation(choices)
-    }
-
-    /// The former world: every choice whose plain value has changed has the one before.
-    pub fn former<'a>(readings: impl IntoIterator<Item = &'a Reading>) -> Self {
-        let former = |r: &Reading| Some((r.name.clone(), r.formerly.clone()?));
-        let mut choices: Vec<_> = readings.into_iter().filter_map(former).collect();
-        choices.sort();
-        choices.dedup();
         Deviation(choices)
     }
 

@@ -192,7 +192,7 @@ keys! {
 const KEYS: &[KeySource] = &[WorldsFileKeys::KEYS];
 
 /// Every verdict with its word.
-const VERDICTS: [(&str, Verdict); 4] = [
+pub(super) const VERDICTS: [(&str, Verdict); 4] = [
     ("held", Verdict::Held),
     ("tie", Verdict::Tie),
     ("not held", Verdict::NotHeld),

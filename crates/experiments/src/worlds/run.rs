@@ -11,7 +11,7 @@ use super::{FILE, FoundWorld, JointWorld, SearchFacts, Worlds};
 use crate::ExperimentError;
 use crate::builtin::key_of;
 use crate::campaign::{
-    self, Event, FRESH, Found, Observer, Request, RunExecutor, RunRecord, Searched,
+    self, ClaimId, Event, FRESH, Found, Observer, Request, RunExecutor, RunRecord, Searched,
 };
 use crate::claims;
 use crate::error::nearest;
@@ -86,8 +86,8 @@ pub fn search_with(
     let plans = experiments.iter().map(plan).collect::<Result<Vec<_>, _>>()?;
     let mut folder = Folder::open(out)?;
     let mut keys: Vec<String> = Vec::new();
-    for (e, _) in &request.claims {
-        let key = key_of(&plans[*e].experiment);
+    for claim in &request.claims {
+        let key = key_of(&plans[claim.experiment].experiment);
         if !keys.contains(&key) {
             keys.push(key);
         }
@@ -112,7 +112,7 @@ pub fn search_with(
     };
     let mut files = Vec::new();
     for (key, earlier) in keys.iter().zip(earlier) {
-        let own = found.iter().filter(|f| key_of(&plans[f.claim.0].experiment) == *key);
+        let own = found.iter().filter(|f| key_of(&plans[f.claim.experiment].experiment) == *key);
         let joint = joint.iter().filter(|(k, _)| k == key).map(|(_, joint)| joint.clone());
         let worlds = Worlds {
             search: Some(facts.clone()),
@@ -171,15 +171,15 @@ fn effort_and_budget(search: Option<&SearchFacts>) -> (Option<String>, Option<u6
     (search.map(|search| search.effort.clone()), search.and_then(|search| search.budget))
 }
 
-/// The claims of these names, by experiment and index.
+/// The claims of these names.
 fn claims_of(
     experiments: &[Experiment],
     names: &[String],
-) -> Result<Vec<(usize, usize)>, ExperimentError> {
+) -> Result<Vec<ClaimId>, ExperimentError> {
     let mut claims = Vec::new();
     let mut used = vec![false; names.len()];
-    for (e, experiment) in experiments.iter().enumerate() {
-        for (c, claim) in experiment.claims.iter().enumerate() {
+    for (index, experiment) in experiments.iter().enumerate() {
+        for (number, claim) in experiment.claims.iter().enumerate() {
             let mut wanted = names.is_empty();
             for (name, used) in names.iter().zip(&mut used) {
                 let named = *name == claim.id
@@ -190,7 +190,7 @@ fn claims_of(
                 wanted |= named;
             }
             if wanted {
-                claims.push((e, c));
+                claims.push(ClaimId { experiment: index, claim: number });
             }
         }
     }

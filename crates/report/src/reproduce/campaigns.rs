@@ -85,12 +85,54 @@ fn experiment(centre: f64) -> Experiment {
     Experiment::parse("mine.toml", &TEXT.replace("CENTRE", &centre.to_string())).unwrap()
 }
 
+/// Options of a report of one experiment.
+struct Attempt {
+    effort: Effort,
+    threads: usize,
+    readings_budget: Option<f64>,
+    resume: bool,
+}
+
+const QUICK: Attempt =
+    Attempt { effort: Effort::Quick, threads: 2, readings_budget: None, resume: false };
+
+impl Attempt {
+    fn write(
+        self,
+        experiment: &Experiment,
+        dir: &Path,
+        simulate: &(impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, ExperimentError> + Sync),
+    ) -> Result<ReproductionSummary, ExperimentError> {
+        let Attempt { effort, threads, readings_budget, resume } = self;
+        let cancel = AtomicBool::new(false);
+        let options = RunOptions { readings_budget, ..options(threads, &cancel) };
+        let report = ReportOptions { resume, ..ReportOptions::default() };
+        let list = std::slice::from_ref(experiment);
+        reproduce_with(list, &effort, &options, &report, dir, simulate)
+    }
+
+    /// With the noisy simulator, in a folder of its own.
+    fn run(self, experiment: &Experiment) -> ReproductionSummary {
+        self.write(experiment, tempfile::tempdir().unwrap().path(), &noisy).unwrap()
+    }
+}
+
 fn run(experiment: &Experiment, effort: &Effort, threads: usize) -> ReproductionSummary {
-    let dir = tempfile::tempdir().unwrap();
-    let cancel = AtomicBool::new(false);
-    let report = ReportOptions::default();
-    let list = std::slice::from_ref(experiment);
-    reproduce_with(list, effort, &options(threads, &cancel), &report, dir.path(), &noisy).unwrap()
+    Attempt { effort: effort.clone(), threads, ..QUICK }.run(experiment)
+}
+
+/// The noisy simulator, which is cancelled after that number of runs.
+fn until(
+    runs: usize,
+) -> impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, ExperimentError> + Sync {
+    let done = AtomicUsize::new(0);
+    move |scenario, cancel| {
+        if done.fetch_add(1, Memory::Relaxed) >= runs {
+            cancel.store(true, Memory::Relaxed);
+            return Err(ExperimentError::Cancelled);
+        }
+        noisy(scenario, cancel)
+    }
 }
 
 #[test]
@@ -112,80 +154,50 @@ fn a_choice_that_turns_the_verdict_is_named_with_both_numbers() {
     assert_eq!(there.verdict, Verdict::NotHeld);
 }
 
-/// The experiment with a third edition: the first claim has an earlier check, and the queue was
-/// once plainly short.
-fn third_edition(earlier: &str) -> Experiment {
-    let changed = "[[experiment.readings]]\nname = \"queue\"";
+#[test]
+fn a_claim_that_was_rewritten_says_how_it_stood_wherever_it_is_shown() {
+    let claim = "checks = [\"clean[2 Mbit] - clean[1 Mbit] >= 900000\"]";
+    let history = "edition = 3\nrewritten = 1\nverdict_before = \"not held\"\n\
+                   before = \"It asked for `2 Mbit`.\"\nchanged = \"Why.\"\n\
+                   quote = \"twice the rate\"\nplace = \"section 2\"";
+    let queue = "[[experiment.readings]]\nname = \"queue\"";
+    let formerly = "edition = 3\nformerly = \"10; with it C1 held\"";
     let text = TEXT
         .replace("CENTRE", "0")
-        .replace(changed, &format!("{changed}\nedition = 3\nformerly = \"10\""));
-    let claim = "checks = [\"clean[2 Mbit] - clean[1 Mbit] >= 900000\"]";
-    let edition = format!(
-        "{claim}\nedition = 3\nquote = \"twice the rate\"\nplace = \"section 2\"\nchanged = \"Why.\"\n\
-         [[experiment.claims.earlier]]\nedition = 1\nchecks = [\"{earlier}\"]"
-    );
-    Experiment::parse("mine.toml", &text.replace(claim, &edition)).unwrap()
-}
-
-#[test]
-fn earlier_checks_and_former_plain_values_are_judged_beside_the_present_ones() {
-    // With the short queue both cells have 1 Mbit/s: only then is the earlier check met.
-    let experiment = third_edition("clean[2 Mbit] <= 1500000");
-    for threads in [1, 2] {
-        let summary = run(&experiment, &Effort::Quick, threads);
-        let claim = &summary.claims[0];
-        assert_eq!((claim.edition, claim.verdict), (3, Verdict::Held));
-        let [earlier] = &claim.earlier[..] else { panic!("{:?}", claim.earlier) };
-        assert_eq!((earlier.edition, earlier.verdict), (1, Verdict::NotHeld));
-        let world = earlier.formerly.as_ref().unwrap();
-        assert_eq!(
-            (world.deviation.to_string().as_str(), world.verdict),
-            ("queue = 10", Verdict::Held)
-        );
-        let world = claim.formerly.as_ref().unwrap();
-        assert_eq!(world.verdict, Verdict::NotHeld);
-        assert_eq!(world.words[0].instead, "10");
-        assert!(claim.is_finished());
-        // The same runs serve them, so that nothing is run for them alone.
-        assert_eq!(summary.runs, run(&self::experiment(0.0), &Effort::Quick, 1).runs);
-        let json = claim.to_json();
-        assert_eq!(json["earlier"][0]["verdict"], "not held");
-        assert_eq!(json["earlier"][0]["edition"], 1);
-        assert_eq!(json["earlier"][0]["checks"][0]["check"], "clean[2 Mbit] <= 1500000");
-        assert_eq!(json["earlier"][0]["formerly"]["verdict"], "held");
-        assert_eq!(json["formerly"]["verdict"], "not held");
-        assert_eq!(json["formerly"]["choices"][0]["instead"], "10");
-        assert_eq!(json["quote"], "twice the rate");
-        assert_eq!(json["place"], "section 2");
-        assert_eq!(json["changed"], "Why.");
-        // The other claims have the former world too, and no earlier checks.
-        let third = &summary.claims[2];
-        assert!(third.earlier.is_empty());
-        assert_eq!(third.formerly.as_ref().unwrap().verdict, Verdict::NotHeld);
+        .replace(claim, &format!("{claim}\n{history}"))
+        .replace(queue, &format!("{queue}\n{formerly}"));
+    let rewritten = Experiment::parse("mine.toml", &text).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let summary = QUICK.write(&rewritten, dir.path(), &noisy).unwrap();
+    // Only the present checks and plain values are judged.
+    assert_eq!(summary.runs, run(&experiment(0.0), &Effort::Quick, 1).runs);
+    assert_eq!(summary.claims[0].verdict, Verdict::Held);
+    let json = summary.claims[0].to_json();
+    for (key, value) in [
+        ("verdict_before", "not held"),
+        ("before", "It asked for `2 Mbit`."),
+        ("changed", "Why."),
+        ("quote", "twice the rate"),
+        ("place", "section 2"),
+    ] {
+        assert_eq!(json[key], value);
     }
-}
-
-#[test]
-fn a_former_value_that_changes_nothing_in_a_claim_has_no_world() {
-    // The axis sets the queue in every cell.
-    let mut experiment = third_edition("clean[1 Mbit] >= 0");
-    for point in &mut experiment.axes[0].points {
-        point.set.push(("dumbbell.bottleneck.queue".to_owned(), "50p".to_owned()));
-    }
-    let summary = run(&experiment, &Effort::Quick, 1);
-    assert!(summary.claims.iter().all(|claim| claim.formerly.is_none() && claim.is_finished()));
-    assert_eq!(summary.claims[0].earlier[0].verdict, Verdict::Held);
-    assert!(summary.claims[0].earlier[0].formerly.is_none());
-}
-
-#[test]
-fn pairs_come_after_earlier_editions_too() {
-    let mut experiment = third_edition("clean[2 Mbit] <= 1500000");
-    experiment.full = experiment.quick.clone();
-    for threads in [1, 2] {
-        let full = run(&experiment, &Effort::Full, threads);
-        assert_eq!(full.claims[2].of(), 4);
-        assert!(full.claims.iter().all(|claim| claim.to_come == 0));
+    assert_eq!((&json["edition"], &json["rewritten"]), (&3.into(), &1.into()));
+    let other = summary.claims[1].to_json();
+    assert_eq!((&other["rewritten"], &other["verdict_before"]), (&0.into(), &().into()));
+    let small = "<br><small>edition 3, checks rewritten once; before: not held</small>";
+    let index = fs::read_to_string(dir.path().join("index.html")).unwrap();
+    assert_eq!(index.matches(small).count(), 1, "{index}");
+    let page = fs::read_to_string(dir.path().join("own-experiments.html")).unwrap();
+    assert_eq!(page.matches(small).count(), 1, "{page}");
+    for text in [
+        "<b>Edition 3, checks rewritten once; before: not held.</b> Why.",
+        "<br>Before: It asked for <code>2 Mbit</code>.",
+        "<q>twice the rate</q> (section 2)",
+        "<td>3</td><td>1</td><td><span class=\"badge not-held\">not held</span></td>",
+        "Formerly plain: 10; with it C1 held",
+    ] {
+        assert!(page.contains(text), "{text} in {page}");
     }
 }
 
@@ -211,13 +223,7 @@ fn an_undecided_reading_gets_as_many_runs_as_the_plain_one_if_the_budget_permits
     // most 10, then at 16 and 20.
     let close = experiment(1e6);
     let of = |budget: Option<f64>| {
-        let dir = tempfile::tempdir().unwrap();
-        let cancel = AtomicBool::new(false);
-        let options = RunOptions { readings_budget: budget, ..options(2, &cancel) };
-        let list = std::slice::from_ref(&close);
-        let report = ReportOptions::default();
-        let summary =
-            reproduce_with(list, &Effort::Quick, &options, &report, dir.path(), &noisy).unwrap();
+        let summary = Attempt { readings_budget: budget, ..QUICK }.run(&close);
         let claim = summary.claims[1].clone();
         assert_eq!((claim.to_come, claim.of()), (0, 3));
         let queue = claim.readings.iter().find(|r| r.deviation.of("queue").is_some()).unwrap();
@@ -259,12 +265,7 @@ fn found_worlds_are_judged_again_and_shown() {
     let mut experiment = experiment(1.1e6);
     experiment.worlds = Worlds::parse("worlds.toml", WORLDS).unwrap();
     let dir = tempfile::tempdir().unwrap();
-    let cancel = AtomicBool::new(false);
-    let report = ReportOptions::default();
-    let list = std::slice::from_ref(&experiment);
-    let options = options(2, &cancel);
-    let summary =
-        reproduce_with(list, &Effort::Quick, &options, &report, dir.path(), &noisy).unwrap();
+    let summary = QUICK.write(&experiment, dir.path(), &noisy).unwrap();
     let claim = &summary.claims[1];
     assert_eq!(claim.verdict, Verdict::NotHeld);
     let nearest = claim.worlds.nearest.as_ref().unwrap();
@@ -300,29 +301,20 @@ fn found_worlds_are_judged_again_and_shown() {
 }
 
 #[test]
-fn joint_and_former_worlds_beyond_the_budget_are_named_and_not_judged() {
-    let mut experiment = third_edition("clean[2 Mbit] <= 1500000");
+fn joint_worlds_beyond_the_budget_are_named_and_not_judged() {
+    let mut experiment = experiment(0.0);
     experiment.worlds = Worlds::parse("worlds.toml", WORLDS).unwrap();
     let dir = tempfile::tempdir().unwrap();
-    let cancel = AtomicBool::new(false);
     // Less than the work of any of them.
-    let options = RunOptions { readings_budget: Some(1.0), ..options(2, &cancel) };
-    let list = std::slice::from_ref(&experiment);
-    let report = ReportOptions::default();
-    let summary =
-        reproduce_with(list, &Effort::Quick, &options, &report, dir.path(), &noisy).unwrap();
+    let attempt = Attempt { readings_budget: Some(1.0), ..QUICK };
+    let summary = attempt.write(&experiment, dir.path(), &noisy).unwrap();
     let claim = &summary.claims[0];
-    assert!(claim.is_finished(), "worlds that are left out are not still to come");
-    let former = [&claim.formerly, &claim.earlier[0].formerly].map(|f| f.as_ref().unwrap());
-    assert!(former.iter().all(|world| world.left_out && !world.is_judged()));
+    assert!(claim.is_finished(), "what is left out is not to come");
     assert_eq!(claim.in_joint(0), None);
     assert!(!summary.claims[1].worlds.nearest.as_ref().unwrap().reading.left_out);
     let json = claim.to_json();
-    assert_eq!(json["formerly"]["verdict"], serde_json::Value::Null);
-    assert_eq!(json["formerly"]["choices"][0]["instead"], "10");
     assert_eq!(json["joint_worlds"][0]["verdict"], serde_json::Value::Null);
     let page = fs::read_to_string(dir.path().join("own-experiments.html")).unwrap();
-    assert!(page.contains("not judged in a quick run; <code>--full</code> judges it"), "{page}");
     assert!(page.contains("A quick run does not judge 3 claims in it"), "{page}");
 }
 
@@ -395,13 +387,7 @@ fn readings_whose_runs_are_there_already_have_their_pairs_too() {
 
 #[test]
 fn a_budget_leaves_out_the_expensive_readings_and_says_so() {
-    let dir = tempfile::tempdir().unwrap();
-    let cancel = AtomicBool::new(false);
-    let options = RunOptions { readings_budget: Some(1.0), ..options(1, &cancel) };
-    let list = [experiment(0.0)];
-    let report = ReportOptions::default();
-    let summary =
-        reproduce_with(&list, &Effort::Quick, &options, &report, dir.path(), &noisy).unwrap();
+    let summary = Attempt { readings_budget: Some(1.0), ..QUICK }.run(&experiment(0.0));
     // One in any case; two choices have one other value each.
     assert_eq!(summary.claims[0].readings.len(), 1);
     assert!(summary.claims[0].in_readings().ends_with(", 1 not judged"));
@@ -417,14 +403,9 @@ fn journals(report: &Path) -> Vec<std::path::PathBuf> {
 
 #[test]
 fn all_readings_are_judged_whatever_the_budget_if_that_is_asked_for() {
-    let dir = tempfile::tempdir().unwrap();
-    let cancel = AtomicBool::new(false);
-    let options = RunOptions { readings_budget: Some(1.0), ..options(1, &cancel) };
-    let mut list = [experiment(0.0)];
-    list[0].all_readings = true;
-    let report = ReportOptions::default();
-    let summary =
-        reproduce_with(&list, &Effort::Quick, &options, &report, dir.path(), &noisy).unwrap();
+    let mut experiment = experiment(0.0);
+    experiment.all_readings = true;
+    let summary = Attempt { readings_budget: Some(1.0), ..QUICK }.run(&experiment);
     assert_eq!((summary.claims[0].readings.len(), summary.claims[0].left_out), (2, 0));
 }
 
@@ -442,7 +423,6 @@ fn pairs_come_with_full_effort_also_if_the_number_of_runs_is_another() {
 #[test]
 fn neither_threads_nor_an_interruption_show() {
     let experiment = experiment(1e6);
-    let list = std::slice::from_ref(&experiment);
     let all = |dir: &Path| {
         let mut files: Vec<_> = fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).collect();
         files.retain(|p| p.is_file());
@@ -453,36 +433,20 @@ fn neither_threads_nor_an_interruption_show() {
         files.iter().map(read).collect::<Vec<_>>()
     };
     let whole = tempfile::tempdir().unwrap();
-    let cancel = AtomicBool::new(false);
-    let report = ReportOptions::default();
-    let summary =
-        reproduce_with(list, &Effort::Quick, &options(1, &cancel), &report, whole.path(), &noisy);
-    let runs = summary.unwrap().runs;
+    let one = Attempt { threads: 1, ..QUICK };
+    let runs = one.write(&experiment, whole.path(), &noisy).unwrap().runs;
     let expected = all(whole.path());
     assert!(expected.iter().any(|(name, _)| name == "mine-readings.csv"));
     for stop in [3, 9, 10, 11, 20, runs - 1] {
         let dir = tempfile::tempdir().unwrap();
-        let cancel = AtomicBool::new(false);
-        let done = AtomicUsize::new(0);
-        let until = |scenario: &Scenario, cancel: &AtomicBool| {
-            if done.fetch_add(1, Memory::Relaxed) >= stop {
-                cancel.store(true, Memory::Relaxed);
-                return Err(ExperimentError::Cancelled);
-            }
-            noisy(scenario, cancel)
-        };
-        let stopped =
-            reproduce_with(list, &Effort::Quick, &options(2, &cancel), &report, dir.path(), &until);
+        let stopped = QUICK.write(&experiment, dir.path(), &until(stop));
         assert!(matches!(stopped, Err(ExperimentError::Cancelled)));
         // As after a kill in the middle of a record.
         let journal = journals(dir.path()).pop().unwrap();
         let bytes = fs::read(&journal).unwrap();
         fs::write(&journal, &bytes[..bytes.len() - 7 * (stop % 2)]).unwrap();
-        let cancel = AtomicBool::new(false);
-        let resume = ReportOptions { resume: true, ..ReportOptions::default() };
-        let again =
-            reproduce_with(list, &Effort::Quick, &options(3, &cancel), &resume, dir.path(), &noisy);
-        let again = again.unwrap();
+        let again = Attempt { threads: 3, resume: true, ..QUICK };
+        let again = again.write(&experiment, dir.path(), &noisy).unwrap();
         assert_eq!(again.runs, runs, "stopped after {stop}");
         assert!(again.resumed >= stop.saturating_sub(2), "{} of {stop}", again.resumed);
         assert!(all(dir.path()) == expected, "stopped after {stop}");
@@ -494,7 +458,6 @@ fn neither_threads_nor_an_interruption_show() {
 fn a_journal_of_something_else_is_not_resumed() {
     let dir = tempfile::tempdir().unwrap();
     let attempt = |experiment: &Experiment, resume: bool, runs: u64| {
-        let cancel = AtomicBool::new(false);
         let until = |scenario: &Scenario, cancel: &AtomicBool| {
             if scenario.seed > runs {
                 Err(ExperimentError::Cancelled)
@@ -502,9 +465,7 @@ fn a_journal_of_something_else_is_not_resumed() {
                 noisy(scenario, cancel)
             }
         };
-        let list = std::slice::from_ref(experiment);
-        let report = ReportOptions { resume, ..ReportOptions::default() };
-        reproduce_with(list, &Effort::Quick, &options(1, &cancel), &report, dir.path(), &until)
+        Attempt { threads: 1, resume, ..QUICK }.write(experiment, dir.path(), &until)
     };
     let none = attempt(&experiment(0.0), true, u64::MAX).unwrap_err().to_string();
     assert!(none.contains("there is nothing to resume"), "{none}");
@@ -519,18 +480,7 @@ fn a_journal_of_something_else_is_not_resumed() {
 fn beginning_anew_loses_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let attempt = |experiment: &Experiment, resume: bool, runs: usize| {
-        let cancel = AtomicBool::new(false);
-        let done = AtomicUsize::new(0);
-        let until = |scenario: &Scenario, cancel: &AtomicBool| {
-            if done.fetch_add(1, Memory::Relaxed) >= runs {
-                cancel.store(true, Memory::Relaxed);
-                return Err(ExperimentError::Cancelled);
-            }
-            noisy(scenario, cancel)
-        };
-        let list = std::slice::from_ref(experiment);
-        let report = ReportOptions { resume, ..ReportOptions::default() };
-        reproduce_with(list, &Effort::Quick, &options(1, &cancel), &report, dir.path(), &until)
+        Attempt { threads: 1, resume, ..QUICK }.write(experiment, dir.path(), &until(runs))
     };
     let (first, other) = (experiment(1e6), experiment(0.0));
     assert!(attempt(&first, false, 20).is_err());
@@ -547,21 +497,11 @@ fn beginning_anew_loses_nothing() {
 #[test]
 fn a_report_that_was_interrupted_says_what_is_missing() {
     let dir = tempfile::tempdir().unwrap();
-    let cancel = AtomicBool::new(false);
-    // All runs of charts are complete, and some of the runs of verdicts.
-    let done = AtomicUsize::new(0);
-    let until = |scenario: &Scenario, cancel: &AtomicBool| {
-        if done.fetch_add(1, Memory::Relaxed) >= 12 {
-            cancel.store(true, Memory::Relaxed);
-            return Err(ExperimentError::Cancelled);
-        }
-        noisy(scenario, cancel)
-    };
-    let list = [experiment(0.0)];
-    let report = ReportOptions::default();
+    let experiment = experiment(0.0);
     let page = || fs::read_to_string(dir.path().join("index.html")).unwrap();
-    let stopped =
-        reproduce_with(&list, &Effort::Quick, &options(1, &cancel), &report, dir.path(), &until);
+    let one = || Attempt { threads: 1, ..QUICK };
+    // All runs of charts are complete, and some of the runs of verdicts.
+    let stopped = one().write(&experiment, dir.path(), &until(12));
     assert!(stopped.is_err());
     let text = page();
     assert!(
@@ -569,9 +509,7 @@ fn a_report_that_was_interrupted_says_what_is_missing() {
         "{text}"
     );
     assert!(text.contains("1 of 1<br><small>2 to come</small>"), "{text}");
-    let cancel = AtomicBool::new(false);
-    reproduce_with(&list, &Effort::Quick, &options(1, &cancel), &report, dir.path(), &noisy)
-        .unwrap();
+    one().write(&experiment, dir.path(), &noisy).unwrap();
     assert!(!page().contains("Interrupted"));
 }
 
@@ -584,16 +522,12 @@ fn a_wrong_reading_is_found_before_anything_runs() {
     let experiment = Experiment::parse("mine.toml", &wrong).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("report");
-    let cancel = AtomicBool::new(false);
     let ran = AtomicUsize::new(0);
     let count = |scenario: &Scenario, cancel: &AtomicBool| {
         ran.fetch_add(1, Memory::Relaxed);
         noisy(scenario, cancel)
     };
-    let report = ReportOptions::default();
-    let list = [experiment];
-    let options = options(1, &cancel);
-    let error = reproduce_with(&list, &Effort::Quick, &options, &report, &out, &count);
+    let error = QUICK.write(&experiment, &out, &count);
     let error = error.unwrap_err().to_string();
     assert!(error.contains("unknown key `quux`"), "{error}");
     assert!(error.contains("reading queue = 10"), "{error}");

@@ -38,7 +38,7 @@ keys! {
         edition: Option<u32> = readers::small(1..=MOST_EDITIONS), absent,
             "2 or more: it was added or changed after the first results";
         formerly: Option<String> = readers::string(), absent,
-            "the label of the value that was plain in the edition before";
+            "with a later edition: the former plain value, and the verdicts with it";
     }
 }
 
@@ -70,8 +70,8 @@ keys! {
             "the reasonable values, at least two";
         edition: u32 = readers::small(1..=MOST_EDITIONS), or 1,
             "2 or more: it was added or changed after the first results";
-        formerly: Option<Field<'a>> = readers::any(|| TomlType::Text), absent,
-            "the label of the value that was plain in the edition before";
+        formerly: Option<String> = readers::string(), absent,
+            "with a later edition: the former plain value, and the verdicts with it";
     }
 
     /// Keys of a value of a reading.
@@ -212,37 +212,13 @@ fn own(table: &Section<'_>) -> Result<Reading> {
         values.push(value);
     }
     let ReadingKeys { choice, silent, edition, formerly, .. } = keys;
-    let mut reading = Reading {
-        name: name.to_owned(),
-        choice,
-        silent,
-        values,
-        edition,
-        formerly: None,
-        line: table.line(),
-    };
-    if let Some(field) = formerly {
-        reading.formerly = Some(former(&field, &reading)?);
-    }
-    Ok(reading)
-}
-
-/// The label of the value that was plain in the edition before.
-fn former(field: &Field<'_>, reading: &Reading) -> Result<String> {
-    let label = field.text()?;
-    if !reading.values.iter().any(|value| value.label == label) {
-        let labels = reading.values.iter().map(|value| &*value.label);
-        return Err(field.unknown("value of the reading", label, labels));
-    }
-    if reading.plain_value().label == label {
-        let message = format!("`{label}` is the plain value: nothing has changed");
-        return Err(field.error(message));
-    }
-    if reading.edition < 2 {
+    if formerly.is_some() && edition < 2 {
         let help = "add `edition = 2`, the edition in which the plain value changed";
-        return Err(field.error("a plain value changes in a later edition").with_help(help));
+        let error = table.error_at("formerly", "a plain value changes in a later edition");
+        return Err(error.with_help(help));
     }
-    Ok(label.to_owned())
+    let (name, line) = (name.to_owned(), table.line());
+    Ok(Reading { name, choice, silent, values, edition, formerly, line })
 }
 
 fn value(table: &Section<'_>) -> Result<ReadingValue> {

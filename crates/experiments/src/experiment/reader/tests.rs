@@ -4,6 +4,7 @@ use windward_core::protocols::PROTOCOLS;
 use crate::ExperimentError;
 use crate::experiment::{Deviation, Experiment, Margin, PlotKind, Point};
 use crate::expression::Cell;
+use crate::verdict::Verdict;
 
 const SCENARIO: &str = r#"duration = "10s"
 [dumbbell]
@@ -474,19 +475,12 @@ fn a_reading_may_set_more_at_one_label() {
 }
 
 #[test]
-fn a_changed_plain_value_names_the_former_one() {
+fn a_changed_plain_value_names_its_edition() {
     let with =
         |keys: &str| reading(|text| text.replace("choice = ", &format!("{keys}\nchoice = ")));
-    let experiment = with("edition = 3\nformerly = \"50\"").unwrap();
-    let changed = &experiment.readings[0];
-    assert_eq!((changed.edition, changed.formerly.as_deref()), (3, Some("50")));
-    assert_eq!(Deviation::former(&experiment.readings), Deviation::one("queue", "50"));
-    // One that was added later had no value before.
-    let added = with("edition = 3").unwrap();
-    assert!(Deviation::former(&added.readings).is_plain());
+    let changed = &with("edition = 3\nformerly = \"50; C1 not held\"").unwrap().readings[0];
+    assert_eq!((changed.edition, changed.formerly.as_deref()), (3, Some("50; C1 not held")));
     for (keys, said) in [
-        ("edition = 3\nformerly = \"5O\"", "unknown value of the reading\n  help: valid: 50, 20"),
-        ("edition = 3\nformerly = \"20\"", "`20` is the plain value: nothing has changed"),
         ("formerly = \"50\"", "a plain value changes in a later edition"),
         ("edition = 0", "must lie between 1 and"),
     ] {
@@ -496,41 +490,32 @@ fn a_changed_plain_value_names_the_former_one() {
 }
 
 #[test]
-fn a_changed_check_keeps_the_earlier_one_and_quotes_the_paper() {
+fn a_changed_check_says_what_it_was_and_quotes_the_paper() {
     let with = |keys: &str| {
         let text = crate::testing::TEXT.replace("id = \"C1\"", &format!("id = \"C1\"\n{keys}"));
         Experiment::parse("r.toml", &text)
     };
     let quote = "quote = \"faster\"\nplace = \"section 1\"\n";
     let changed = "changed = \"It asked for more than the sentence.\"\n";
-    let first = "{ edition = 1, checks = [\"clean[sack, 2 Mbit] > 0\"] }";
-    let earlier = |list: &str| format!("edition = 3\n{quote}{changed}earlier = [{list}]");
-    let second = "{ edition = 2, checks = [\"clean[*, 2 Mbit] > 0\"] }";
-    let good = with(&earlier(&format!("{first}, {second}"))).unwrap();
-    let claim = &good.claims[0];
-    assert_eq!(
-        (claim.quote.as_deref(), claim.place.as_deref()),
-        (Some("faster"), Some("section 1"))
-    );
-    let editions: Vec<_> = claim.earlier.iter().map(|e| (e.edition, e.checks.len())).collect();
-    assert_eq!(editions, [(1, 1), (2, 2)]);
-    assert_eq!(claim.all_checks().count(), 4);
-    assert_eq!(claim.checks_of(None), claim.checks);
-    assert_eq!(claim.checks_of(Some(1)), claim.earlier[1].checks);
-    let unknown = first.replace("sack", "sock");
+    let before = "before = \"`clean > 0`\"\n";
+    let verdict = "verdict_before = \"not held\"\n";
+    let all = format!("edition = 3\nrewritten = 2\n{before}{verdict}{changed}{quote}");
+    let history = &with(&all).unwrap().claims[0].history;
+    assert_eq!((history.edition, history.rewritten), (3, 2));
+    assert_eq!(history.verdict_before, Some(Verdict::NotHeld));
+    assert_eq!(history.before.as_deref(), Some("`clean > 0`"));
+    assert_eq!(history.place.as_deref(), Some("section 1"));
+    // Another plain value does not ask for another sentence.
+    with(&format!("{before}{verdict}{changed}")).unwrap();
     for (keys, said) in [
-        (earlier(first).replace("edition = 3", "edition = 1"), "edition 1 is not earlier than"),
-        (
-            earlier("{ edition = 3, checks = [\"clean[sack, 2 Mbit] > 0\"] }"),
-            "edition 3 is not earlier",
-        ),
-        (earlier(&format!("{second}, {first}")), "the numbers of earlier editions must rise"),
-        (earlier(&format!("{first}, {first}")), "the numbers of earlier editions must rise"),
-        (earlier(&unknown), "`sock` in `clean[sock, 2 Mbit]` is not a label"),
-        (earlier("{ edition = 1 }"), "`checks` is missing"),
-        (earlier(first).replace(changed, ""), "`changed` is missing"),
-        (earlier(first).replace(quote, ""), "`quote` is missing"),
-        (changed.to_owned(), "only a claim with `earlier` checks has changed"),
+        (all.replace("edition = 3", ""), "the checks of edition 1 are the first"),
+        (all.replace(before, ""), "`before` is missing"),
+        (all.replace(verdict, ""), "`verdict_before` is missing"),
+        (all.replace("not held", "bad"), "\"bad\": unknown word"),
+        (all.replace(changed, ""), "`changed` is missing"),
+        (all.replace(quote, ""), "`quote` is missing"),
+        (verdict.to_owned(), "only a claim that has changed"),
+        (changed.to_owned(), "`before` is missing"),
         ("quote = \"faster\"".to_owned(), "`place` is missing"),
         ("place = \"section 1\"".to_owned(), "`quote` is missing"),
     ] {
