@@ -24,6 +24,8 @@ const INSIDE: &str = ".windward";
 const JOURNAL: &str = "runs-";
 /// The same of the journal of the campaign that finished last.
 const DONE: &str = "done-";
+/// Reason why a folder has a journal when runs are stored.
+const OPENED: &str = "a campaign opens its journal before it runs";
 /// Mark of our pages, which identifies their folder.
 pub const GENERATOR: &str = "<meta name=\"generator\" content=\"windward\">";
 /// The same mark in earlier versions.
@@ -189,14 +191,20 @@ impl Folder {
     }
 
     /// Stores a completed run.
+    ///
+    /// # Panics
+    /// If no journal was opened.
     pub fn record(&mut self, record: &impl Serialize) -> Result<(), ExperimentError> {
         self.used = true;
-        self.journal.as_mut().map_or(Ok(()), |(_, journal)| journal.write(record))
+        self.journal.as_mut().expect(OPENED).1.write(record)
     }
 
     /// Closes the journal once everything is written, in the place of that of the campaign before.
+    ///
+    /// # Panics
+    /// If no journal was opened.
     pub fn finish(mut self) -> Result<(), ExperimentError> {
-        let Some((key, journal)) = self.journal.take() else { return Ok(()) };
+        let (key, journal) = self.journal.take().expect(OPENED);
         for earlier in files(&self.path, DONE) {
             fs::remove_file(&earlier).map_err(|e| ExperimentError::io("remove", &earlier, e))?;
         }
