@@ -10,7 +10,9 @@ use windward_report::Provenance;
 use windward_report::lead::GaveUp;
 use windward_sim::strict_toml::{Document, Field, Section};
 
-use crate::inquiry::{Answer, CriterionAnswers, Evaluation, Inquiry, KnownAnswer};
+use crate::inquiry::{
+    Answer, ClaimAnswers, CriterionAnswers, Evaluation, Inquiry, KnownAnswer, VariedAnswer,
+};
 use crate::sensitivity::VARIED_BY;
 
 /// Remark on connections that gave up.
@@ -256,60 +258,8 @@ impl Evaluation {
     /// As `evaluation.json`.
     pub(crate) fn to_json(&self, inquiry: &Inquiry, about: &Provenance) -> Value {
         let suite = &inquiry.question.suite;
-        let answer = |answer: Option<Answer>| answer.map(Answer::words);
-        let criteria = self.criteria.iter().map(|c| {
-            let asked = c.asked.iter().map(|claim| {
-                let answers = self.subjects.iter().zip(&claim.answers).map(|(subject, a)| {
-                    json!({
-                        "subject": subject,
-                        "answer": a.answer.words(),
-                        "check": a.check,
-                        "quantity": a.quantity,
-                        "value": a.value,
-                        "bound": a.bound,
-                        "measured": a.measured,
-                        "runs": a.runs,
-                        "fragile": (!a.varied.is_empty()).then(|| !a.flips().is_empty()),
-                        "varied": a.varied.iter().map(|varied| {
-                            json!({ "variation": varied.variation, "answer": varied.answer.words() })
-                        }).collect::<Vec<_>>(),
-                    })
-                });
-                json!({
-                    "id": claim.id,
-                    "claim": claim.claim,
-                    "expected": claim.expected,
-                    "experiment": claim.experiment,
-                    "answers": answers.collect::<Vec<_>>(),
-                })
-            });
-            let answers = self
-                .subjects
-                .iter()
-                .zip(&c.answers)
-                .map(|(subject, a)| json!({ "subject": subject, "answer": answer(*a) }));
-            json!({
-                "id": c.criterion.id,
-                "section": c.criterion.section,
-                "title": c.criterion.title,
-                "asks": c.criterion.asks,
-                "general_use": c.criterion.general,
-                "discuss": c.criterion.discuss,
-                "answers": answers.collect::<Vec<_>>(),
-                "claims": asked.collect::<Vec<_>>(),
-            })
-        });
-        let known = self.known.iter().map(|k| {
-            json!({
-                "subject": k.known.subject,
-                "says": k.known.says,
-                "source": k.known.source,
-                "claim": k.known.claim,
-                "answer": k.answer.words(),
-                "agrees": k.agrees(),
-                "measured": k.measured,
-            })
-        });
+        let criteria = self.criteria.iter().map(|c| c.to_json(&self.subjects));
+        let known = self.known.iter().map(KnownAnswer::to_json);
         let gave_up = self.gave_up.iter().map(|g| {
             json!({
                 "protocol": g.protocol,
@@ -481,6 +431,65 @@ impl Evaluation {
             about.command
         );
         text
+    }
+}
+
+impl CriterionAnswers {
+    fn to_json(&self, subjects: &[String]) -> Value {
+        let answer = |(subject, answer): (&String, &Option<Answer>)| json!({ "subject": subject, "answer": answer.map(Answer::words) });
+        let answers = subjects.iter().zip(&self.answers).map(answer);
+        let claims = self.asked.iter().map(|claim| claim.to_json(subjects));
+        json!({
+            "id": self.criterion.id,
+            "section": self.criterion.section,
+            "title": self.criterion.title,
+            "asks": self.criterion.asks,
+            "general_use": self.criterion.general,
+            "discuss": self.criterion.discuss,
+            "answers": answers.collect::<Vec<_>>(),
+            "claims": claims.collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl ClaimAnswers {
+    fn to_json(&self, subjects: &[String]) -> Value {
+        let varied = |varied: &VariedAnswer| json!({ "variation": varied.variation, "answer": varied.answer.words() });
+        let answers = subjects.iter().zip(&self.answers).map(|(subject, a)| {
+            json!({
+                "subject": subject,
+                "answer": a.answer.words(),
+                "check": a.check,
+                "quantity": a.quantity,
+                "value": a.value,
+                "bound": a.bound,
+                "measured": a.measured,
+                "runs": a.runs,
+                "fragile": (!a.varied.is_empty()).then(|| !a.flips().is_empty()),
+                "varied": a.varied.iter().map(varied).collect::<Vec<_>>(),
+            })
+        });
+        json!({
+            "id": self.id,
+            "claim": self.claim,
+            "expected": self.expected,
+            "experiment": self.experiment,
+            "answers": answers.collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl KnownAnswer {
+    fn to_json(&self) -> Value {
+        json!({
+            "subject": self.known.subject,
+            "says": self.known.says,
+            "source": self.known.source,
+            "claim": self.known.claim,
+            "answer": self.answer.words(),
+            "agrees": self.agrees(),
+            "measured": self.measured,
+        })
     }
 }
 

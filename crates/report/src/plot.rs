@@ -112,35 +112,8 @@ fn cells(
         Some(log) => point.quantity().map(|q| q.0).filter(|x| !log || *x > 0.0),
     };
     let places: Vec<Option<f64>> = axis.points.iter().map(place).collect();
-    let possible =
-        metrics.iter().map(|m| experiment.metrics[*m].expression.bounds(&Measure::bounds));
-    let possible = possible.fold((f64::INFINITY, f64::NEG_INFINITY), |all, own| {
-        (all.0.min(own.0 * spec.unit.factor), all.1.max(own.1 * spec.unit.factor))
-    });
-    // A series is a metric at one label of every other axis.
-    let mut series: Vec<(SeriesKey<'_>, Vec<Mark>)> = Vec::new();
-    for &metric in metrics {
-        for cell in (0..experiment.cells()).filter(|c| shown(experiment, spec, *c)) {
-            let points = experiment.points(cell);
-            let Some(at) = place(points[x]) else { continue };
-            let Some(e) = estimate(&results.samples(metric, cell)) else {
-                continue;
-            };
-            let mark = mark(at, e, spec.unit.factor, possible);
-            if spec.y_log && mark.y <= 0.0 {
-                continue;
-            }
-            let key = (other_labels(&points, x), metric);
-            match series.iter_mut().find(|(known, _)| *known == key) {
-                Some((_, marks)) => marks.push(mark),
-                None => series.push((key, vec![mark])),
-            }
-        }
-    }
-    series.sort_by_key(|((labels, _), _)| rank(labels.iter().find_map(|l| protocol_of(l))));
-    for (_, marks) in &mut series {
-        marks.sort_by(|a, b| a.x.total_cmp(&b.x));
-    }
+    let possible = possible(experiment, metrics, spec.unit.factor);
+    let series = series_of(results, spec, x, metrics, &places, possible);
     let units = axis.points.iter().filter_map(Point::quantity);
     let unit = units.map(|(_, unit)| unit).find(|u| !u.is_empty());
     let keys: Vec<SeriesKey<'_>> = series.iter().map(|(key, _)| key.clone()).collect();
@@ -174,6 +147,48 @@ fn cells(
         references: guides(results, spec, x, &places, (&keys, &styles)),
         reported: reported(experiment, spec, x, &places, &keys),
     }
+}
+
+/// The least and the largest possible value of these metrics, in the unit of the axis.
+fn possible(experiment: &Experiment, metrics: &[usize], factor: f64) -> (f64, f64) {
+    let bounds = metrics.iter().map(|m| experiment.metrics[*m].expression.bounds(&Measure::bounds));
+    bounds.fold((f64::INFINITY, f64::NEG_INFINITY), |all, own| {
+        (all.0.min(own.0 * factor), all.1.max(own.1 * factor))
+    })
+}
+
+/// The series of a chart in their order, each a metric at one label of every other axis. `places`
+/// has the place of each point of the axis `x`.
+fn series_of<'a>(
+    results: &'a Results,
+    spec: &PlotConfig,
+    x: usize,
+    metrics: &[usize],
+    places: &[Option<f64>],
+    possible: (f64, f64),
+) -> Vec<(SeriesKey<'a>, Vec<Mark>)> {
+    let experiment = &results.plan.experiment;
+    let mut series: Vec<(SeriesKey<'_>, Vec<Mark>)> = Vec::new();
+    for &metric in metrics {
+        for cell in (0..experiment.cells()).filter(|c| shown(experiment, spec, *c)) {
+            let Some(at) = places[experiment.point_index(cell, x)] else { continue };
+            let Some(e) = estimate(&results.samples(metric, cell)) else { continue };
+            let mark = mark(at, e, spec.unit.factor, possible);
+            if spec.y_log && mark.y <= 0.0 {
+                continue;
+            }
+            let key = (other_labels(&experiment.points(cell), x), metric);
+            match series.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, marks)) => marks.push(mark),
+                None => series.push((key, vec![mark])),
+            }
+        }
+    }
+    series.sort_by_key(|((labels, _), _)| rank(labels.iter().find_map(|l| protocol_of(l))));
+    for (_, marks) in &mut series {
+        marks.sort_by(|a, b| a.x.total_cmp(&b.x));
+    }
+    series
 }
 
 /// The labels of a cell on all axes but one.

@@ -561,7 +561,7 @@ impl Panel {
     }
 
     fn draw_reported(&self, svg: &mut String, frame: &Frame, reported: &Reported) {
-        let Some(series) = self.series.get(reported.series) else { return };
+        let series = &self.series[reported.series];
         let offset = if series.connected { 0.0 } else { self.offset(reported.series) };
         let place = |y: f64| frame.point(reported.x + offset, y);
         let (low, high) = (place(reported.low), place(reported.high));
