@@ -129,16 +129,21 @@ fn answers_of(evaluation: &Evaluation, claim: &str) -> Vec<Answer> {
     claim.answers.iter().map(|a| a.answer).collect()
 }
 
-#[test]
-fn each_subject_answers_and_what_cannot_be_asked_is_said_with_its_reason() {
+/// Evaluates everything, in a folder of its own.
+fn evaluated(inquiry: &Inquiry) -> Result<(Evaluation, tempfile::TempDir), ExperimentError> {
     let dir = tempfile::tempdir().unwrap();
     let cancel = AtomicBool::new(false);
+    let report = ReportOptions::default();
+    let summary = evaluate(inquiry, &Effort::Quick, &options(2, &cancel), &report, dir.path())?;
+    Ok((summary.evaluation, dir))
+}
+
+#[test]
+fn each_subject_answers_and_what_cannot_be_asked_is_said_with_its_reason() {
     // XCP has no use for a link whose router gives no feedback.
     let inquiry = inquiry(&["cubic", "xcp", "own={ window = \"cubic\", recovery = \"newreno\" }"]);
-    let report = ReportOptions::default();
-    let summary =
-        evaluate(&inquiry, &Effort::Quick, &options(2, &cancel), &report, dir.path()).unwrap();
-    let evaluation = &summary.evaluation;
+    let (evaluation, dir) = evaluated(&inquiry).unwrap();
+    let evaluation = &evaluation;
     use Answer::{DoesNot, Meets, NotApplicable};
     assert_eq!(answers_of(evaluation, "much"), [Meets, NotApplicable, Meets]);
     assert_eq!(answers_of(evaluation, "too-much"), [DoesNot, NotApplicable, DoesNot]);
@@ -240,15 +245,12 @@ fn connections_that_gave_up_are_told_with_their_runs_and_reasons_also_once_resum
 
 #[test]
 fn a_table_shows_general_use_of_many_subjects() {
-    let dir = tempfile::tempdir().unwrap();
-    let cancel = AtomicBool::new(false);
     // Every claim that can hold.
     let text = ONE.replace("> 1.5", "< 1.5");
     let names = ["reno", "newreno", "sack", "cubic", "vegas", "veno", "xcp"];
     let question = question(suite_of(SUITE, &text).unwrap(), &names);
     let inquiry = question.inquire(&Effort::Quick).unwrap();
-    let report = ReportOptions::default();
-    evaluate(&inquiry, &Effort::Quick, &options(2, &cancel), &report, dir.path()).unwrap();
+    let (_, dir) = evaluated(&inquiry).unwrap();
     let read = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
     let markdown = read("evaluation.md");
     for row in ["| veno | 1 | 0 | 0 | 0 | yes |", "| xcp | 0 | 0 | 0 | 1 | open |"] {
@@ -269,13 +271,9 @@ fn controllers_with_known_results_take_part_only_in_their_claims() {
     };
     assert_eq!(asked("vegas"), ["much", "too-much", "as-much"]);
     assert_eq!(asked("cubic"), ["much"]);
-    let dir = tempfile::tempdir().unwrap();
-    let cancel = AtomicBool::new(false);
-    let report = ReportOptions::default();
-    let summary =
-        evaluate(&inquiry, &Effort::Quick, &options(2, &cancel), &report, dir.path()).unwrap();
-    assert_eq!(summary.evaluation.subjects, ["vegas"]);
-    assert_eq!(summary.evaluation.known[0].agrees(), Some(true));
+    let (evaluation, _) = evaluated(&inquiry).unwrap();
+    assert_eq!(evaluation.subjects, ["vegas"]);
+    assert_eq!(evaluation.known[0].agrees(), Some(true));
     // Without that claim, it does not take part.
     let mut question = question(suite_of(SUITE, ONE).unwrap(), &["vegas"]);
     question.only = vec!["as-much".to_owned()];
@@ -460,12 +458,8 @@ fn whoever_carries_nothing_meets_nothing() {
     let mut question = question(suite_of(&suite, ONE).unwrap(), &["newreno", mute]);
     question.only = vec!["much".to_owned()];
     let inquiry = question.inquire(&Effort::Quick).unwrap();
-    let dir = tempfile::tempdir().unwrap();
-    let (cancel, report) = (AtomicBool::new(false), ReportOptions::default());
-    let options = options(2, &cancel);
-    let summary = evaluate(&inquiry, &Effort::Quick, &options, &report, dir.path()).unwrap();
-    let evaluation = &summary.evaluation;
-    assert_eq!(answers_of(evaluation, "carried-one"), [Answer::Meets, Answer::DoesNot]);
+    let (evaluation, dir) = evaluated(&inquiry).unwrap();
+    assert_eq!(answers_of(&evaluation, "carried-one"), [Answer::Meets, Answer::DoesNot]);
     assert_eq!(evaluation.criteria[0].answers[1], Some(Answer::DoesNot));
     let page = fs::read_to_string(dir.path().join("one.md")).unwrap_or_default()
         + &fs::read_to_string(dir.path().join("evaluation.md")).unwrap();
@@ -478,11 +472,7 @@ fn a_fault_is_told_with_the_subject() {
         let name =
             format!("bad={{ window = {{ on_ack = \"{controller}\", slow_start = false }} }}");
         let inquiry = inquiry(&["cubic", &name]);
-        let dir = tempfile::tempdir().unwrap();
-        let (cancel, report) = (AtomicBool::new(false), ReportOptions::default());
-        let options = options(2, &cancel);
-        let done = evaluate(&inquiry, &Effort::Quick, &options, &report, dir.path());
-        match done {
+        match evaluated(&inquiry) {
             Err(ExperimentError::Part(text)) => FaultyController::of(&text),
             other => panic!("{controller}: {other:?}"),
         }
@@ -543,11 +533,8 @@ fn a_verdict_that_flips_with_the_rate_is_fragile() {
     let options = RunOptions { progress: &progress, ..options(2, &cancel) };
     inquiry.vary(&Effort::Quick, &options).unwrap();
     assert!(done.load(Ordering::Relaxed) >= 6 * 3, "each variation has its runs");
-    let dir = tempfile::tempdir().unwrap();
-    let report = ReportOptions::default();
-    let summary = evaluate(&inquiry, &Effort::Quick, &options, &report, dir.path()).unwrap();
-    let evaluation = &summary.evaluation;
-    assert_eq!(answers_of(evaluation, "too-much"), [Answer::Meets]);
+    let (evaluation, dir) = evaluated(&inquiry).unwrap();
+    assert_eq!(answers_of(&evaluation, "too-much"), [Answer::Meets]);
     assert_eq!(evaluation.fragile(), ["too-much, newreno: meets, but not with rates -20 %."]);
     let sentence = evaluation.sensitivity().unwrap();
     assert!(sentence.contains("1 verdict of 3 is fragile"), "{sentence}");
