@@ -139,11 +139,10 @@ fn nearest(found: &Found) -> String {
 
 #[cfg(test)]
 mod tests {
+    use windward_experiments::campaign::ClaimId;
     use windward_experiments::claims::Verdict;
     use windward_experiments::experiment::Deviation;
     use windward_experiments::worlds::FoundWorld;
-
-    use windward_experiments::campaign::ClaimId;
 
     use super::*;
 
