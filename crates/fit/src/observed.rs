@@ -158,18 +158,37 @@ struct Record {
     now_ms: f64,
     /// Time of the last packet of data.
     end_ms: f64,
+    grid: Grid,
+    /// Size and time of packets in flight.
+    outstanding: BTreeMap<u64, (f64, f64)>,
+    has_numbers: bool,
+    sizes: BTreeMap<u64, u64>,
+    min_rtt_ms: f64,
+    windows: Windows,
+    count: Counts,
+}
+
+/// The state of the connection, time by time.
+#[derive(Debug)]
+struct Grid {
+    /// Length of a cell.
     step_ms: f64,
     cells: Vec<Cell>,
     state: Cell,
-    /// Size and time of packets in flight.
-    outstanding: BTreeMap<u64, (f64, f64)>,
-    sizes: BTreeMap<u64, u64>,
-    min_rtt_ms: f64,
-    window_unit: Option<f64>,
-    initial_window: Option<f64>,
-    first_window: Option<f64>,
+}
+
+/// Windows that a log states at its beginning, and their unit.
+#[derive(Debug, Default)]
+struct Windows {
+    unit: Option<f64>,
+    initial: Option<f64>,
+    first: Option<f64>,
+}
+
+/// Numbers of packets.
+#[derive(Debug, Default)]
+struct Counts {
     sent: u64,
-    has_numbers: bool,
     received: u64,
     acked: u64,
     acks: u64,
@@ -184,22 +203,13 @@ impl Record {
             zero_ms: None,
             now_ms: f64::NEG_INFINITY,
             end_ms: 0.0,
-            step_ms: FIRST_CELL_MS,
-            cells: Vec::new(),
-            state: Cell::default(),
+            grid: Grid { step_ms: FIRST_CELL_MS, cells: Vec::new(), state: Cell::default() },
             outstanding: BTreeMap::new(),
+            has_numbers: false,
             sizes: BTreeMap::new(),
             min_rtt_ms: f64::INFINITY,
-            window_unit: None,
-            initial_window: None,
-            first_window: None,
-            sent: 0,
-            has_numbers: false,
-            received: 0,
-            acked: 0,
-            acks: 0,
-            lost: 0,
-            ce: 0,
+            windows: Windows::default(),
+            count: Counts::default(),
         }
     }
 
@@ -209,46 +219,27 @@ impl Record {
         }
         if let Some(zero_ms) = self.zero_ms {
             self.now_ms = self.now_ms.max(event.time_ms - zero_ms);
-            self.fill(self.now_ms);
+            self.grid.fill(self.now_ms);
         }
         match &event.what {
             What::Sent { number, is_data: true, size } => self.on_sent(*number, *size),
             What::Received { acked, ce, is_data: true } => self.on_ack(acked, *ce),
             What::Lost { .. } => {
-                self.lost += 1;
-                self.state.lost += 1.0;
+                self.count.lost += 1;
+                self.grid.state.lost += 1.0;
             }
             What::Metrics(metrics) => self.on_metrics(metrics),
             What::Parameters { max_datagram_size, initial_cwnd } => {
-                self.window_unit =
-                    max_datagram_size.filter(|size| *size > 0.0).or(self.window_unit);
-                self.initial_window = self.initial_window.or(*initial_cwnd);
+                self.windows.unit =
+                    max_datagram_size.filter(|size| *size > 0.0).or(self.windows.unit);
+                self.windows.initial = self.windows.initial.or(*initial_cwnd);
             }
             _ => {}
         }
     }
 
-    /// Ends the cells before `now`.
-    fn fill(&mut self, now_ms: f64) {
-        while (self.cells.len() + 1) as f64 * self.step_ms <= now_ms {
-            self.cells.push(self.state);
-            self.state.high_rtt = None;
-            if self.cells.len() == MOST_CELLS {
-                let merged = self.cells.chunks_exact(2).map(|pair| Cell {
-                    high_rtt: [pair[0].high_rtt, pair[1].high_rtt]
-                        .into_iter()
-                        .flatten()
-                        .reduce(f64::max),
-                    ..pair[1]
-                });
-                self.cells = merged.collect();
-                self.step_ms *= 2.0;
-            }
-        }
-    }
-
     fn on_sent(&mut self, number: Option<u64>, size: Option<f64>) {
-        self.sent += 1;
+        self.count.sent += 1;
         let Some(size) = size else { return };
         if size >= LEAST_DATA_BYTES {
             self.end_ms = self.now_ms;
@@ -266,7 +257,7 @@ impl Record {
     }
 
     fn on_ack(&mut self, acked: &[(u64, u64)], ce: Option<u64>) {
-        self.received += 1;
+        self.count.received += 1;
         let mut newest: Option<(u64, f64)> = None;
         let mut count = 0;
         for &(first, last) in acked {
@@ -275,19 +266,19 @@ impl Record {
                 self.outstanding.range(first..=last).next()
             {
                 self.outstanding.remove(&number);
-                self.state.acked += size;
+                self.grid.state.acked += size;
                 count += 1;
                 newest = newest.filter(|(best, _)| *best > number).or(Some((number, sent_ms)));
             }
         }
-        self.ce = self.ce.max(ce.unwrap_or(0));
+        self.count.ce = self.count.ce.max(ce.unwrap_or(0));
         let Some((_, sent_ms)) = newest else { return };
-        self.acked += count;
-        self.acks += 1;
+        self.count.acked += count;
+        self.count.acks += 1;
         let rtt = self.now_ms - sent_ms;
         if rtt > 0.0 {
             self.min_rtt_ms = self.min_rtt_ms.min(rtt);
-            let state = &mut self.state;
+            let state = &mut self.grid.state;
             state.rtt = Some(rtt);
             state.high_rtt = Some(state.high_rtt.map_or(rtt, |high| high.max(rtt)));
             // RFC 9002 section 5.3.
@@ -297,8 +288,8 @@ impl Record {
 
     fn on_metrics(&mut self, metrics: &Metrics) {
         let Metrics { cwnd, in_flight, smoothed_rtt, .. } = *metrics;
-        self.first_window = self.first_window.or(cwnd);
-        let state = &mut self.state;
+        self.windows.first = self.windows.first.or(cwnd);
+        let state = &mut self.grid.state;
         state.cwnd = cwnd.or(state.cwnd);
         state.in_flight = in_flight.or(state.in_flight);
         let srtt = smoothed_rtt.filter(|rtt| *rtt > 0.0).map(|rtt| rtt * self.rtt_unit_ms);
@@ -309,9 +300,10 @@ impl Record {
     fn finish(mut self, events: u64) -> Result<Observed, String> {
         let packet_bytes = self.check(events)?;
         let mut notes = Vec::new();
-        self.cells.truncate((self.end_ms / self.step_ms) as usize);
-        let cells_in_bin = (self.min_rtt_ms / self.step_ms).round().max(1.0) as usize;
+        self.grid.cells.truncate((self.end_ms / self.grid.step_ms) as usize);
+        let cells_in_bin = (self.min_rtt_ms / self.grid.step_ms).round().max(1.0) as usize;
         let bins: Vec<Cell> = self
+            .grid
             .cells
             .chunks_exact(cells_in_bin)
             .map(|cells| {
@@ -326,10 +318,12 @@ impl Record {
                 self.end_ms, self.min_rtt_ms
             ));
         }
-        let unit =
-            self.window_unit.filter(|unit| (*unit..=*unit + HEADERS_BYTES).contains(&packet_bytes));
+        let unit = self
+            .windows
+            .unit
+            .filter(|unit| (*unit..=*unit + HEADERS_BYTES).contains(&packet_bytes));
         let unit = unit.unwrap_or(packet_bytes);
-        let initial = self.initial_window.or(self.first_window).filter(|window| *window > 0.0);
+        let initial = self.windows.initial.or(self.windows.first).filter(|window| *window > 0.0);
         let initial_window_packets = initial.map(|window| (window / unit).clamp(1.0, 1e6));
         let high_rtts = bins.iter().filter_map(|bin| bin.high_rtt);
         let high_rtt_ms = share_below(high_rtts.collect(), 0.98).unwrap_or(self.min_rtt_ms);
@@ -347,16 +341,16 @@ impl Record {
             bins.iter().filter_map(|bin| Some(bin.in_flight? + 2.0 * unit < 0.5 * bin.cwnd?));
         let unused: Vec<bool> = unused.collect();
         let facts = LogFacts {
-            length_s: bins.len() as f64 * cells_in_bin as f64 * self.step_ms / 1000.0,
-            bin_s: cells_in_bin as f64 * self.step_ms / 1000.0,
+            length_s: bins.len() as f64 * cells_in_bin as f64 * self.grid.step_ms / 1000.0,
+            bin_s: cells_in_bin as f64 * self.grid.step_ms / 1000.0,
             packet_bytes,
             window_unit_bytes: unit,
             initial_window_packets,
-            packets_sent: self.sent,
-            packets_acked: self.acked,
-            packets_lost: self.lost,
-            marks: self.ce,
-            packets_per_ack: self.acked as f64 / self.acks.max(1) as f64,
+            packets_sent: self.count.sent,
+            packets_acked: self.count.acked,
+            packets_lost: self.count.lost,
+            marks: self.count.ce,
+            packets_per_ack: self.count.acked as f64 / self.count.acks.max(1) as f64,
             unused_window_share: (!unused.is_empty()).then(|| {
                 unused.iter().filter(|unused| **unused).count() as f64 / unused.len() as f64
             }),
@@ -389,15 +383,15 @@ impl Record {
         if events == 0 {
             return Err("has no events".to_owned());
         }
-        if self.sent == 0 {
+        if self.count.sent == 0 {
             return Err(format!("has no packet_sent events of application data; {SENDER}"));
         }
         let packet_bytes = self.packet_bytes();
-        if self.received > 0 && packet_bytes.is_none() && !self.sizes.is_empty() {
+        if self.count.received > 0 && packet_bytes.is_none() && !self.sizes.is_empty() {
             return Err(format!(
                 "is the log of a receiver: its {} packets are smaller than {LEAST_DATA_BYTES} bytes, \
                  as acknowledgments are; {SENDER}",
-                self.sent
+                self.count.sent
             ));
         }
         let Some(packet_bytes) = packet_bytes else {
@@ -406,14 +400,14 @@ impl Record {
         if !self.has_numbers {
             return Err("its packet_sent events have no packet numbers".to_owned());
         }
-        if self.acked < LEAST_ACKED {
+        if self.count.acked < LEAST_ACKED {
             return Err(format!(
                 "has acknowledgments of {} of its {} packets; a fit needs at least {LEAST_ACKED} \
                  (packet_received with ack frames, or packets_acked), and the log of the sender",
-                self.acked, self.sent
+                self.count.acked, self.count.sent
             ));
         }
-        if self.state.cwnd.is_none() && self.state.in_flight.is_none() {
+        if self.grid.state.cwnd.is_none() && self.grid.state.in_flight.is_none() {
             return Err("has neither congestion_window nor bytes_in_flight \
                         (recovery_metrics_updated)"
                 .to_owned());
@@ -422,6 +416,27 @@ impl Record {
             return Err("has no time between packets and their acknowledgments".to_owned());
         }
         Ok(packet_bytes)
+    }
+}
+
+impl Grid {
+    /// Ends the cells before `now`.
+    fn fill(&mut self, now_ms: f64) {
+        while (self.cells.len() + 1) as f64 * self.step_ms <= now_ms {
+            self.cells.push(self.state);
+            self.state.high_rtt = None;
+            if self.cells.len() == MOST_CELLS {
+                let merged = self.cells.chunks_exact(2).map(|pair| Cell {
+                    high_rtt: [pair[0].high_rtt, pair[1].high_rtt]
+                        .into_iter()
+                        .flatten()
+                        .reduce(f64::max),
+                    ..pair[1]
+                });
+                self.cells = merged.collect();
+                self.step_ms *= 2.0;
+            }
+        }
     }
 }
 

@@ -186,18 +186,7 @@ pub fn fit(
     let row = protocols::find(protocol).ok_or_else(|| FitError::Protocol(unknown(protocol)))?;
     let observed = Observed::read(path, &options.log, cancel)?;
     let Observed { facts, series, starts, measured, mut notes } = observed;
-    let fastest = starts.iter().map(|link| link.rate_bps).fold(0.0, f64::max);
-    let packets = fastest * facts.length_s / 8.0 / facts.packet_bytes;
-    if packets > MOST_PACKETS {
-        return Err(FitError::Log(LogError {
-            path: path.to_owned(),
-            message: format!(
-                "is too long for a fit: a run of {:.0} s at {fastest:.0} bit/s has {packets:.0} \
-                 packets, more than {MOST_PACKETS:.0}",
-                facts.length_s
-            ),
-        }));
-    }
+    check_length(path, &facts, &starts)?;
     let setting = Setting {
         protocol: row.name,
         packet_size: facts.packet_bytes as u32,
@@ -223,31 +212,10 @@ pub fn fit(
         progress,
         best: f64::INFINITY,
     };
-    search.weigh(&starts)?;
-    let mut begins = search.ranked(&starts)?;
-    begins.truncate(SEARCHES);
-    let mut found = Vec::new();
-    for begin in begins {
-        found.push(search.descend(begin)?);
-    }
-    let mut best = search.least(found).ok_or(FitError::Cancelled)?;
-    let mut scans = search.scans(&best)?;
-    for _ in 0..RESTARTS {
-        let points = scans.iter().flat_map(Scan::points);
-        let points = points.filter(|(link, _)| search.possible(*link) == *link).collect();
-        let Some(better) = search.least(points) else { break };
-        if search.distance(&better) >= search.distance(&best)
-            || search.is_cut
-            || search.model.runs >= search.search_runs
-        {
-            break;
-        }
-        best = search.descend(better)?;
-        scans = search.scans(&best)?;
-    }
-    let (link, residual) = best;
+    let (best, scans) = search.conduct(&starts)?;
     let ranges = scans.each_ref().map(|scan| search.range(scan, &best));
     let is_cut = search.is_cut;
+    let (link, residual) = best;
     let chance = model.chance(&link, CHANCE_RUNS)?;
     let totals = chance.iter().map(|residual| residual.total);
     let chance = (!chance.is_empty()).then(|| totals.sum::<f64>() / chance.len() as f64);
@@ -260,6 +228,23 @@ pub fn fit(
     let scenario = model.setting.scenario(&link, options.seed);
     let (protocol, runs) = (row.name, model.runs);
     Ok(Fit { protocol, log: facts, link, residual, chance, ranges, runs, is_cut, notes, scenario })
+}
+
+/// Verifies that a run over each of these links has a number of packets that can be simulated.
+fn check_length(path: &Path, facts: &LogFacts, starts: &[Link]) -> Result<(), FitError> {
+    let fastest = starts.iter().map(|link| link.rate_bps).fold(0.0, f64::max);
+    let packets = fastest * facts.length_s / 8.0 / facts.packet_bytes;
+    if packets <= MOST_PACKETS {
+        return Ok(());
+    }
+    Err(FitError::Log(LogError {
+        path: path.to_owned(),
+        message: format!(
+            "is too long for a fit: a run of {:.0} s at {fastest:.0} bit/s has {packets:.0} \
+             packets, more than {MOST_PACKETS:.0}",
+            facts.length_s
+        ),
+    }))
 }
 
 fn unknown(protocol: &str) -> String {
@@ -290,6 +275,34 @@ struct Search<'m, 'a> {
 }
 
 impl Search<'_, '_> {
+    /// The nearest link, with those that have one other parameter. Begins at the best of `starts`,
+    /// and again wherever one of the others is nearer.
+    fn conduct(&mut self, starts: &[Link]) -> Result<(Scored, [Scan; 4]), FitError> {
+        self.weigh(starts)?;
+        let mut begins = self.ranked(starts)?;
+        begins.truncate(SEARCHES);
+        let mut found = Vec::new();
+        for begin in begins {
+            found.push(self.descend(begin)?);
+        }
+        let mut best = self.least(found).ok_or(FitError::Cancelled)?;
+        let mut scans = self.scans(&best)?;
+        for _ in 0..RESTARTS {
+            let points = scans.iter().flat_map(Scan::points);
+            let points = points.filter(|(link, _)| self.possible(*link) == *link).collect();
+            let Some(better) = self.least(points) else { break };
+            if self.distance(&better) >= self.distance(&best)
+                || self.is_cut
+                || self.model.runs >= self.search_runs
+            {
+                break;
+            }
+            best = self.descend(better)?;
+            scans = self.scans(&best)?;
+        }
+        Ok((best, scans))
+    }
+
     /// Distance of a link from the log, as the search counts it.
     fn distance(&self, scored: &Scored) -> f64 {
         self.weights.of(&scored.1)
