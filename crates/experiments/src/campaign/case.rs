@@ -16,7 +16,7 @@ use crate::sweep::Plan;
 /// of them would be a quarter of a quick run.
 const WORLD_SHARE: f64 = 0.1;
 
-/// What the campaign asks about a claim.
+/// The questions of the campaign about a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// Its verdict under the plain reading.

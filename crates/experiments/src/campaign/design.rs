@@ -87,7 +87,7 @@ impl<'a> Design<'a> {
         Ok((CellId { experiment, cell }, metric))
     }
 
-    /// All cells of some checks, each once.
+    /// All cells of some checks, without repetition.
     pub(super) fn cells_of(&self, id: ClaimId, checks: &[usize]) -> BTreeSet<CellId> {
         let all = &self.claim(id).checks;
         let cells = checks.iter().flat_map(|i| all[*i].cells());
@@ -144,7 +144,7 @@ impl<'a> Design<'a> {
 
     // --- readings -------------------------------------------------------------------------
 
-    /// The choices that the experiments of a claim declare, each once.
+    /// The choices that the experiments of a claim declare, without repetition.
     pub(super) fn readings_of(&self, id: ClaimId) -> Vec<&'a Reading> {
         let mut involved = vec![id.experiment];
         let cells = self.claim(id).checks.iter().flat_map(Check::cells);

@@ -107,7 +107,7 @@ pub(super) struct Answer<A> {
     pub(super) open: bool,
 }
 
-/// What follows a look.
+/// The consequence of a look.
 pub(super) enum Next {
     /// More runs.
     Gather,

@@ -61,7 +61,7 @@ impl Bill {
     }
 }
 
-/// What a runner did.
+/// The latest step of a runner.
 pub(super) enum Step<A> {
     /// A run is complete.
     Ran,

@@ -309,7 +309,7 @@ fn joint_worlds_beyond_the_budget_are_named_and_not_judged() {
     let attempt = Attempt { readings_budget: Some(1.0), ..QUICK };
     let summary = attempt.write(&experiment, dir.path(), &noisy).unwrap();
     let claim = &summary.claims[0];
-    assert!(claim.is_finished(), "what is left out is not to come");
+    assert!(claim.is_finished(), "worlds that are left out are not still to come");
     assert_eq!(claim.in_joint(0), None);
     assert!(!summary.claims[1].worlds.nearest.as_ref().unwrap().reading.left_out);
     let json = claim.to_json();

@@ -38,7 +38,7 @@ pub(super) struct Candidate {
 
 #[derive(Default)]
 struct Candidates {
-    /// The nearest worlds of the claims, each once.
+    /// The different nearest worlds of the claims.
     nearest: Vec<Deviation>,
     /// Worlds to judge.
     next: VecDeque<Deviation>,
