@@ -225,7 +225,7 @@ impl Case {
         worlds.chain(readings).chain(again.into_iter().map(Follow::Again)).collect()
     }
 
-    /// What is left to do for a reading that this answer leaves undecided.
+    /// The remaining work for a reading that this answer leaves undecided.
     fn undecided(&self, answer: &Answer<Purpose>, design: &Design<'_>) -> Undecided {
         let open = answer.checks.iter().filter(|result| !is_decided(result));
         let open: Vec<usize> = open.map(|result| result.check).collect();
