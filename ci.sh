@@ -329,10 +329,16 @@ step_validation() {
     check "validation: goodput as in ns-2" env WINDWARD=$windward python3 validation/ns2/compare.py --quick
 }
 
+# after STEP: waits for a step of the other lane, if it runs.
+after() {
+    while [ -e "$scratch/$1.began" ] && [ ! -e "$scratch/$1.ended" ]; do sleep 1; done
+}
+
 # The documentation site: its first page as for a new user, the site from that installation, and every block of code on
 # its pages.
 step_site() {
     offer_python || return 0
+    after reproduce
     # The home of a user who has only a toolchain.
     local home=$scratch/home
     mkdir -p "$home"
@@ -348,6 +354,7 @@ step_site() {
 # The pages of the report in a browser.
 step_browser() {
     offer python3 python3 && offer chromium chromium || return 0
+    after reproduce
     check "browser: every page can be read, narrow and wide" python3 crates/report/tests/browser/check.py report
 }
 
@@ -401,11 +408,13 @@ trap 'exit 130' INT TERM
 run() {
     local began=$SECONDS
     printf '\n=== %s\n' "$1"
+    touch "$scratch/$1.began"
     (
         [ "$1" = clocked ] || renice -n 19 -p "$BASHPID" >/dev/null
         "step_$1"
     )
     [ $? -lt 128 ] || fail "$1: it was ended"
+    touch "$scratch/$1.ended"
     echo "=== $1: $((SECONDS - began)) s"
 }
 

@@ -63,8 +63,11 @@ const presets = [
     }),
 ];
 
+/** The packages of which a page has code. */
+const bundled = new Set();
+
 const page = async (entry, plugins = []) => {
-    const { outputFiles } = await build({
+    const { metafile, outputFiles } = await build({
         absWorkingDir: here,
         entryPoints: [`page/${entry}`],
         bundle: true,
@@ -75,8 +78,13 @@ const page = async (entry, plugins = []) => {
         charset: "utf8",
         legalComments: "none",
         logLevel: "warning",
+        metafile: true,
         plugins,
     });
+    for (const file of Object.keys(metafile.inputs)) {
+        const name = /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(file)?.[1];
+        if (name) bundled.add(name);
+    }
     // Neither may end the element that it stands in.
     return outputFiles[0].text.trim().replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
 };
@@ -114,11 +122,24 @@ const pages = {
     play: pack("index.html", await page("main.ts", [embedded]), { allowed: " 'wasm-unsafe-eval'", sources: "worker-src blob:", before }),
     live: pack("live.html", await page("live.ts"), { sources: "connect-src 'self'" }),
 };
+/** The licence of a package, which its code must come with. */
+function licence(name) {
+    const folder = join(here, "node_modules", name);
+    const { version, license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+    const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
+    if (!file) throw new Error(`${name} has no licence file`);
+    return `${"=".repeat(80)}\n${name} ${version}: ${license}\n\n${readFileSync(join(folder, file), "utf8").trim()}\n`;
+}
+
+const licences = `The pages of Windward contain the packages below.\n\n${[...bundled].sort().map(licence).join("\n")}`;
+writeFileSync(join(web, "licences.txt"), licences);
+if (process.argv.includes("--page")) {
+    mkdirSync(join(here, "dist"), { recursive: true });
+    writeFileSync(join(here, "dist/licences.txt"), licences);
+}
 for (const [name, html] of Object.entries(pages)) {
     const packed = gzipSync(html, { level: 9 });
     writeFileSync(join(web, `${name}.html`), html);
     console.log(`target/web/${name}.html: ${html.length} bytes, ${packed.length} compressed`);
-    if (!process.argv.includes("--page")) continue;
-    mkdirSync(join(here, "dist"), { recursive: true });
-    writeFileSync(join(here, `dist/${name}.html.gz`), packed);
+    if (process.argv.includes("--page")) writeFileSync(join(here, `dist/${name}.html.gz`), packed);
 }

@@ -19,6 +19,8 @@ function page(name) {
     return committed;
 }
 
+const licences = (folder) => readFileSync(join(root, folder, "licences.txt"), "utf8");
+assert.equal(licences("crates/web/dist"), licences("target/web"), again);
 page("live");
 const committed = page("play");
 
