@@ -41,7 +41,7 @@ pub(crate) struct Args {
 
 impl Args {
     /// The option `--web`.
-    pub(crate) fn web(&self) -> &web::Args {
+    pub(crate) fn web(&self) -> &web::WebArgs {
         &self.telling.web
     }
 }

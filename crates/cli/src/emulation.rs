@@ -69,7 +69,7 @@ pub(crate) struct Telling {
     pcap: PcapArgs,
 
     #[command(flatten)]
-    pub(crate) web: web::Args,
+    pub(crate) web: web::WebArgs,
 
     /// Largest packet that programs may send, bytes [default: the `packet_size` of the port]
     ///

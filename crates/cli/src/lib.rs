@@ -281,7 +281,7 @@ fn given(command: Option<&Command>) -> Result<Given, Failure> {
         Some(Command::Perf(args)) => Some(args.web()),
         _ => None,
     };
-    let listener = web.map_or(Ok(None), web::Args::listen)?;
+    let listener = web.map_or(Ok(None), web::WebArgs::listen)?;
     let rights = match command {
         Some(Command::Shell(_) | Command::Emulate(_) | Command::Compare(_)) => {
             windward_netns::become_root()?

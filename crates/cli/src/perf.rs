@@ -46,7 +46,7 @@ pub(crate) struct Args {
 
 impl Args {
     /// The option `--web`.
-    pub(crate) fn web(&self) -> &web::Args {
+    pub(crate) fn web(&self) -> &web::WebArgs {
         match &self.command {
             Command::Client(args) => &args.web,
             Command::Server(args) => &args.web,
@@ -108,7 +108,7 @@ struct ServerArgs {
     max_rate: Option<Rate>,
 
     #[command(flatten)]
-    web: web::Args,
+    web: web::WebArgs,
 }
 
 /// Measure the path to a server, or from it
@@ -137,7 +137,7 @@ struct ClientArgs {
     results: ResultArgs,
 
     #[command(flatten)]
-    web: web::Args,
+    web: web::WebArgs,
 }
 
 /// The measurement.

@@ -78,7 +78,7 @@ pub(crate) struct Args {
     metrics: Option<SocketAddr>,
 
     #[command(flatten)]
-    web: web::Args,
+    web: web::WebArgs,
 
     /// Print one JSON object at the end instead of a table
     #[arg(long)]
@@ -91,7 +91,7 @@ pub(crate) struct Args {
 
 impl Args {
     /// The option `--web`.
-    pub(crate) fn web(&self) -> &web::Args {
+    pub(crate) fn web(&self) -> &web::WebArgs {
         &self.web
     }
 }

@@ -121,7 +121,7 @@ impl LinkArgs {
 
 impl Args {
     /// The option `--web`.
-    pub(crate) fn web(&self) -> &web::Args {
+    pub(crate) fn web(&self) -> &web::WebArgs {
         &self.telling.web
     }
 

@@ -24,7 +24,7 @@ const OPTION: &str = "--web";
 
 /// Option of the commands that run on a real clock.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct WebArgs {
     /// Serve live charts at this address, such as 127.0.0.1:8000 or a port [default: a free port of
     /// 127.0.0.1]
     ///
@@ -41,7 +41,7 @@ fn parse_web(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-impl Args {
+impl WebArgs {
     /// Listens, if charts are requested. Called before the process leaves the network of this
     /// machine.
     ///
