@@ -29,7 +29,6 @@ SCENARIO = printed()
 READINGS = printed("--readings")
 SUITE = printed("suite")
 WORLDS = printed("worlds")
-SCRIPT = printed("script")
 
 
 def read(path):
@@ -40,14 +39,13 @@ def read(path):
         return content, SUITE
     if "worlds" in content:
         return content, WORLDS
-    return content, SCRIPT if "scripts" in path.parts else SCENARIO
+    return content, SCENARIO
 
 
 def test_there_are_files_of_each_kind():
     kinds = [read(path) for path in FILES]
     assert sum(validator is READINGS for _, validator in kinds) >= 5
     assert sum(validator is SUITE for _, validator in kinds) >= 2
-    assert sum(validator is SCRIPT for _, validator in kinds) >= 20
     assert sum("experiment" in content for content, _ in kinds) >= 57
     assert sum("experiment" not in content and "flows" in content for content, _ in kinds) >= 5
 
@@ -71,7 +69,7 @@ def tables(value, path=()):
             yield from tables(inner, (*path, index))
 
 
-@pytest.mark.parametrize("name", ["examples/loss-sweep", "examples/graph", "papers/lr2008/fig8", "papers/lr2008/readings", "suites/rfc9743/suite", "scripts/rfc9438/w-cubic"])
+@pytest.mark.parametrize("name", ["examples/loss-sweep", "examples/graph", "papers/lr2008/fig8", "papers/lr2008/readings", "suites/rfc9743/suite"])
 def test_a_key_that_does_not_exist_is_found_wherever_it_stands(name):
     content, validator = read(ROOT / f"experiments/{name}.toml")
     places = list(tables(content))

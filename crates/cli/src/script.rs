@@ -126,6 +126,10 @@ fn scripts(paths: &[PathBuf], keep: &mut impl FnMut(String)) -> Result<Vec<Scrip
             continue;
         }
         let unreadable = |error| Failure::Input(format!("cannot read {name}: {error}"));
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            let message = format!("{name}: scripts are in packetdrill's language, and end in .pkt");
+            return Err(Failure::Input(message));
+        }
         let files = Script::files(path).map_err(unreadable)?;
         if files.is_empty() {
             let message = format!("{name}: the folder has no file that ends in .pkt");

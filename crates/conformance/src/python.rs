@@ -248,8 +248,13 @@ impl Run<'_> {
             }
             [Word::Name(name), Word::Symbol(sign @ ("=" | "+=" | "-=")), ..] => {
                 self.at = 2;
+                let looked = self.looked.len();
                 let value = self.level(0)?;
                 self.ends(&[])?;
+                if self.looked[looked..].iter().any(|(_, seen)| !matches!(seen, Value::Is(_))) {
+                    let message = format!("`{}` has no value here", clipped_line(text));
+                    return Err(self.fault(Subject::Unmodelled, message));
+                }
                 let before = if *sign == "=" { 0.0 } else { self.known(name, None)? };
                 let value = if *sign == "-=" { before - value } else { before + value };
                 self.names.insert(name.clone(), value);

@@ -7,7 +7,7 @@ use windward_core::units::Time;
 
 use super::path::Judged;
 use super::python::Assertion;
-use super::{Fault, Script, Subject};
+use super::{Fault, Place, Script, Subject};
 
 /// The result of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -194,6 +194,10 @@ impl Report {
 
     /// Takes the assertions about a run.
     pub(super) fn judge(&mut self, protocol: &str, judged: Vec<Judged>) -> Result<(), Fault> {
+        if judged.is_empty() {
+            let message = "the script asserts nothing: add `%{ assert cwnd == 2 }%` at a time";
+            return Err(Fault::new(Place::START, Subject::Syntax, message.to_owned()));
+        }
         let mut failed = None;
         for Judged { assertion, moment, at } in judged {
             let place = assertion.place;

@@ -351,6 +351,9 @@ fn packets_are_lost_marked_and_delayed_as_rules_say() {
         let report = holds(options, at, assertion);
         assert_eq!(report.verdict, Verdict::Passes, "{options}: {report:?}");
     }
+    // A value that never came is no number.
+    let late = ".2 %{ late = cwnd(\"reduction 7\"); assert late != 5 }%";
+    assert_ne!(run("a.pkt", &on_path("", late)).unwrap().verdict, Verdict::Passes);
     // A mark has no effect without ECN.
     assert_eq!(holds("--mark=packets 3", "echo 1", "time == 0.1").verdict, Verdict::Differs);
     let writes = "0 write(3, ..., 1000) = 1000\n+.05 write(3, ..., 1000) = 1000\n\
@@ -391,6 +394,7 @@ fn bad_scripts_of_a_path_are_refused_with_the_place_and_a_remedy() {
         ("", "ack 2 write(3, ..., 1000) = 1000", "at a time, and not at an event"),
         ("", "0 close(3) = 0", "no calls but `write`"),
         ("", "0 > . 1:1001(1000)", "its path is simulated"),
+        ("", "", "asserts nothing"),
     ] {
         let error = run("a.pkt", &on_path(options, events)).unwrap_err();
         assert!(error.contains(said), "{options} {events}: no `{said}` in: {error}");

@@ -431,6 +431,8 @@ impl TrialRun {
         recorded.map_err(Error::doing("write the record"))?;
         let mut outputs = Vec::new();
         for client in &mut self.clients {
+            // It may have left its namespace, whose end it would outlive.
+            client.child.kill()?;
             client.child.wait()?;
             let [stdout, _] = client.wrote();
             outputs.push(stdout);

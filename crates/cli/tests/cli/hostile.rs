@@ -17,7 +17,11 @@ enum At {
     Unload,
 }
 
-/// Name, place, code in C, and what is said of it; nothing where it meets the criterion.
+/// Rust's own library aborts in a build for tests if a descriptor that it owns is closed.
+const CLOSED: &str = "it closed the file descriptors|it crashed with SIGABRT";
+
+/// Name, place, code in C, and what is said of it, or one of several texts; nothing where it meets
+/// the criterion.
 const LIBRARIES: [(&str, At, &str, &str); 21] = [
     (
         "bomb",
@@ -35,13 +39,8 @@ const LIBRARIES: [(&str, At, &str, &str); 21] = [
     ("quiet-exit", At::Ack, "_exit(0);", "it ended the process (exit status: 0)"),
     ("exit", At::Ack, "exit(0);", "it ended the process (exit status: 0)"),
     ("exit-at-load", At::Load, "_exit(0);", "it ended the process (exit status: 0)"),
-    ("close", At::Ack, "for (int i = 0; i < 256; i++) close(i);", "it closed the file descriptors"),
-    (
-        "close-at-load",
-        At::Load,
-        "for (int i = 0; i < 256; i++) close(i);",
-        "it closed the file descriptors",
-    ),
+    ("close", At::Ack, "for (int i = 0; i < 256; i++) close(i);", CLOSED),
+    ("close-at-load", At::Load, "for (int i = 0; i < 256; i++) close(i);", CLOSED),
     ("open", At::Ack, "while (open(\"/dev/null\", 0) >= 0);", "it keeps more than 512 files open"),
     ("loop", At::Ack, "for (volatile int i = 0;; i++);", "on_ack does not return, at "),
     ("pause-at-load", At::Load, "pause();", "loading does not return"),
@@ -166,7 +165,7 @@ fn whatever_a_library_does_is_a_verdict_and_nothing_stays() {
         } else {
             assert_eq!(output.status.code(), Some(1), "{told}");
             assert!(text.contains(&format!("{name} meets no criterion: ")), "{told}");
-            assert!(text.contains(says), "{told}");
+            assert!(says.split('|').any(|words| text.contains(words)), "{told}");
         }
         assert!(!text.contains("forged"), "{told}");
         if *name == "print" {

@@ -243,16 +243,15 @@ async fn dial(
     remote: &Remote,
     meter: &Arc<Meter>,
 ) -> Result<(Endpoint, Arc<Session>)> {
-    let mut addresses = Vec::new();
+    let (mut addresses, mut errors) = (Vec::new(), Vec::new());
     for name in &remote.addresses {
         match address::look_up(name).await {
             Ok(found) => addresses.extend(found),
-            Err(error) => debug!(%name, %error, "no address"),
+            Err(error) => errors.push(format!("{name}: {error}")),
         }
     }
     if addresses.is_empty() {
-        let names = remote.addresses.join(", ");
-        return Err(Error::Unreachable(format!("{names}: the server has no address")));
+        return Err(Error::Unreachable(errors.join(", ")));
     }
     let options =
         options(remote.protocol.as_deref(), remote.qlog.clone(), STREAMS_OF_SERVER, BUFFER);

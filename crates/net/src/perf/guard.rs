@@ -189,6 +189,8 @@ pub(super) struct Guard {
     beyond: RangeSet,
     /// Limits on packets before the first advance, and in flight.
     initial: u64,
+    /// The same in bytes: larger packets are fewer, and at least one.
+    initial_bytes: u64,
     window: u64,
     silence: Silence,
     /// Time at which the limit of the rate, or the next probe, lets a packet pass.
@@ -255,6 +257,7 @@ impl Guard {
             una: 0,
             beyond: RangeSet::default(),
             initial: u64::MAX / 2,
+            initial_bytes: u64::MAX,
             window: u64::MAX / 2,
             silence: Silence {
                 quiet: LEAST_SILENCE,
@@ -272,6 +275,7 @@ impl Guard {
     /// Sets the limits of a server.
     pub(super) fn limit(&mut self, limits: &Limits) {
         self.initial = limits.initial_window;
+        self.initial_bytes = self.initial.saturating_mul(1500);
         self.window = limits.window;
     }
 
@@ -301,7 +305,10 @@ impl Guard {
     pub(super) fn room(&mut self, now: Time, size: u32, rto: Duration) -> u64 {
         self.wake = Time::NEVER;
         let mut room = match self.advances {
-            0 => self.initial.saturating_sub(self.echoes.newest),
+            0 => {
+                let most = self.initial.min((self.initial_bytes / u64::from(size)).max(1));
+                most.saturating_sub(self.echoes.newest)
+            }
             advances => {
                 let most = self.initial.saturating_add(GROWTH.saturating_mul(advances));
                 most.min(self.window).saturating_sub(self.echoes.newest - self.echoes.echoed)

@@ -744,7 +744,8 @@ impl Rack {
     fn take_lost(&mut self, report: &mut RecoveryReport) -> bool {
         let mut resent = false;
         for number in &report.numbers().lost {
-            let seq = self.transmission(*number).expect("lost packets were sent").seq;
+            // A peer may report the first missing packet, and say later that it is missing.
+            let Some(seq) = self.transmission(*number).map(|sent| sent.seq) else { continue };
             let datum = &mut self.data[(seq - self.data_base) as usize];
             resent |= datum.resent;
             datum.lost = true;

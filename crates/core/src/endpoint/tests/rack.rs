@@ -24,6 +24,18 @@ fn with_a_loss() -> Scheme {
 }
 
 #[test]
+fn a_peer_may_report_the_first_missing_packet() {
+    let config = RackConfig { sack: false, ..RackConfig::DEFAULT };
+    let mut s = Scheme::of(RecoveryConfig::Rack(config), 100);
+    s.cwnd = 10.0;
+    assert_eq!(s.send(0, 10.0).len(), 10);
+    for number in 1..5 {
+        s.ack(100 + number, number, 0, &[(0, 1)]);
+    }
+    assert_eq!(s.send(105, 20.0).first(), Some(&10), "the connection goes on");
+}
+
+#[test]
 fn packets_sent_in_recovery_follow_arrivals() {
     let mut s = with_a_loss();
     // ssthresh 5 of 10. In flight 6: ceil(1 x 5 / 10) = 1 leaves.

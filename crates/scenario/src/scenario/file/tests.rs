@@ -1657,6 +1657,10 @@ fn every_key_is_documented() {
     let guide = include_str!("../../../../../docs/scenarios.md");
     for doc in ScenarioFile::keys() {
         let name = doc.key.rsplit('.').next().unwrap();
+        // The pages of docs/queues have them, by a test of windward-sim.
+        if doc.key.contains(".aqm.") && name != "kind" {
+            continue;
+        }
         assert!(guide.contains(&format!("`{name}`")), "{} is not in the guide", doc.key);
         assert!(!doc.meaning.is_empty());
     }
