@@ -168,17 +168,3 @@ def test_laws_are_pickled_and_compared_by_what_they_say():
     assert pickle.loads(pickle.dumps(scenario)) == scenario
     with pytest.raises(TypeError, match="name"):
         ww.controller("cwnd", "cwnd", name="")
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [("law", "controller"), ("WindowLaw", "Controller"), ("QueueManagement", "Aqm"), ("Setup", "ControllerSetup")],
-)
-def test_names_of_before_warn_and_are_the_new_ones(old, new):
-    with pytest.warns(DeprecationWarning, match=f"windward.{new}"):
-        assert getattr(ww, old) is getattr(ww, new)
-
-
-def test_a_name_that_never_was_is_no_attribute():
-    with pytest.raises(AttributeError, match="lawful"):
-        ww.lawful

@@ -122,29 +122,3 @@ __all__ = [
     "us",
     "worlds",
 ]
-
-_RENAMED = {
-    "BatchLaw": "BatchController",
-    "Discrimination": "Discriminator",
-    "Law": "ExpressionController",
-    "Place": "QueueSetup",
-    "QueueManagement": "Aqm",
-    "Setup": "ControllerSetup",
-    "WindowLaw": "Controller",
-    "law": "controller",
-}
-
-
-def __getattr__(name: str) -> object:
-    """Names of version 0.1, with a warning."""
-    new = _RENAMED.get(name)
-    if new is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import warnings
-
-    warnings.warn(
-        f"windward.{name} was renamed to windward.{new}; the next version removes the old name",
-        DeprecationWarning,
-        stacklevel=2,
-    )
-    return globals()[new]

@@ -30,8 +30,6 @@ pub(super) struct Record {
     authenticated: bool,
     interrupted: bool,
     packet_bytes: u32,
-    /// Deprecated: `packet_bytes` without its unit.
-    packet_size: u32,
     datagram_bytes: usize,
 }
 
@@ -106,7 +104,6 @@ impl Record {
             authenticated,
             interrupted: test.interrupted,
             packet_bytes: test.packet_size,
-            packet_size: test.packet_size,
             datagram_bytes: test.datagram,
         }
     }

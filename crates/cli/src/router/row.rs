@@ -15,8 +15,6 @@ pub(super) struct QueueJson {
     pub(super) times: Times,
     /// True if more than one packet in a hundred was late by more than a millisecond.
     too_late: bool,
-    #[serde(flatten)]
-    deprecated: Deprecated,
 }
 
 /// Packets by their fate.
@@ -47,29 +45,10 @@ pub(super) struct Times {
     lateness_max_s: f64,
 }
 
-/// Names of the previous version, without units; the next version drops them.
-#[derive(Debug, Default, Serialize)]
-struct Deprecated {
-    sojourn_p50: f64,
-    sojourn_p99: f64,
-    sojourn_max: f64,
-    lateness_p50: f64,
-    lateness_p99: f64,
-    lateness_max: f64,
-}
-
 impl From<&Stats> for QueueJson {
     fn from(stats: &Stats) -> Self {
         let sojourn = |percent| stats.sojourn.percentile(percent).as_secs_f64();
         let lateness = |percent| stats.lateness.percentile(percent).as_secs_f64();
-        let times = Times {
-            sojourn_p50_s: sojourn(50.0),
-            sojourn_p99_s: sojourn(99.0),
-            sojourn_max_s: sojourn(100.0),
-            lateness_p50_s: lateness(50.0),
-            lateness_p99_s: lateness(99.0),
-            lateness_max_s: lateness(100.0),
-        };
         QueueJson {
             interface: stats.device.clone(),
             qdisc: stats.qdisc.clone(),
@@ -87,15 +66,14 @@ impl From<&Stats> for QueueJson {
                 unserved_packets: stats.unserved.iter().sum(),
                 reloads: stats.reloads,
             },
-            deprecated: Deprecated {
-                sojourn_p50: times.sojourn_p50_s,
-                sojourn_p99: times.sojourn_p99_s,
-                sojourn_max: times.sojourn_max_s,
-                lateness_p50: times.lateness_p50_s,
-                lateness_p99: times.lateness_p99_s,
-                lateness_max: times.lateness_max_s,
+            times: Times {
+                sojourn_p50_s: sojourn(50.0),
+                sojourn_p99_s: sojourn(99.0),
+                sojourn_max_s: sojourn(100.0),
+                lateness_p50_s: lateness(50.0),
+                lateness_p99_s: lateness(99.0),
+                lateness_max_s: lateness(100.0),
             },
-            times,
             too_late: stats.lateness.is_too_much(),
         }
     }
@@ -109,16 +87,12 @@ mod tests {
     fn every_field_is_documented_and_its_name_ends_in_its_unit() {
         let guide = include_str!("../../../../docs/outputs.md");
         let row = serde_json::to_value(QueueJson::default()).unwrap();
-        let old = serde_json::to_value(Deprecated::default()).unwrap();
         let units = ["_s", "_bps", "_bytes", "_packets", "_share"];
         for name in row.as_object().unwrap().keys() {
             assert!(guide.contains(&format!("`{name}`")), "docs/outputs.md does not name `{name}`");
             let has_unit = units.iter().any(|unit| name.ends_with(unit));
             let has_none = ["interface", "qdisc", "reloads", "too_late"].contains(&name.as_str());
-            assert!(has_unit || has_none || old.get(name).is_some(), "`{name}` has no unit");
-        }
-        for name in old.as_object().unwrap().keys() {
-            assert!(row.get(format!("{name}_s")).is_some(), "`{name}` has no successor");
+            assert!(has_unit || has_none, "`{name}` has no unit");
         }
     }
 }

@@ -176,7 +176,7 @@ fn standard_output_is_for_one_output() {
 const UNITS: &[&str] = &["s", "bps", "bytes", "packets", "share"];
 
 /// Names of fields without a unit: texts, lists, counts, shares, indices. The name of a quantity
-/// with a unit ends in the unit and does not belong here; `packet_size` is deprecated.
+/// with a unit ends in the unit and does not belong here.
 #[rustfmt::skip]
 const WITHOUT_UNIT: &[&str] = &[
     "arrived", "at_most", "authenticated", "cells", "circuit_breaker_trips", "command",
@@ -184,7 +184,7 @@ const WITHOUT_UNIT: &[&str] = &[
     "datagrams_replayed", "delivered", "dropped", "duplicates", "duration", "events", "failure",
     "file", "fingerprint", "flow", "flows", "frames", "g_error", "given_back", "group", "groups",
     "id", "idle_periods", "in_flight", "interrupted", "intervals", "jain", "late_frames", "link",
-    "links", "loss_estimate", "marked", "missed", "name", "packet_hops", "packet_size",
+    "links", "loss_estimate", "marked", "missed", "name", "packet_hops",
     "packets_delivered", "packets_marked", "packets_sent", "phases", "protocol", "queue_high",
     "queue_low", "reordered", "repetition", "repetitions", "retransmissions", "runs", "seed",
     "server", "set", "signal", "throughput_cv", "timeouts", "true_loss", "until_converged",

@@ -108,7 +108,6 @@ fn everything_measured_can_be_written() {
         .collect();
     assert_eq!(names, ["up-1", "down-1"]);
     assert_eq!(json["packet_bytes"], 600);
-    assert_eq!(json["packet_size"], 600, "deprecated, and there for one version");
     let mut keys = std::collections::BTreeSet::new();
     crate::outputs::keys(&json, &mut keys);
     crate::outputs::names_end_in_units(&keys);
