@@ -243,7 +243,7 @@ const WRONG: &[(&[&str], &str)] = &[
     (&["script", "absent.script"], "absent.script"),
     (&["script", "--protocol", "cubik", "--all"], "did you mean `cubic`"),
     (&["script", "--all", "--json", "--markdown"], "--markdown"),
-    (&["script", "FIRST"], "first.toml:1:1"),
+    (&["script", "FIRST"], "end in .pkt"),
     (&["compare", "--programs", "nobody", "--rate", "1Mbit"], "nobody"),
     (&["compare", "--rate", "1Mbit", "--runs", "0"], "--runs"),
     (&["compare", "--rate", "1Mbit", "--table", "absent.toml"], "absent.toml"),
