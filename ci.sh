@@ -18,8 +18,8 @@ exec </dev/null
 # The first list compiles with the profile dev, as `cargo test` does, and the second with the release.
 first=(format clippy docs tests figures)
 beside_first=(house prose clocked python types)
-second=(reproduce portability oldest fuzz guide)
-beside_second=(c instructions validation readme site web browser)
+second=(reproduce features portability oldest fuzz guide)
+beside_second=(c instructions clean_link validation readme site web browser)
 
 # Incremental compilation would slow down a first build.
 export CARGO_TARGET_DIR=$PWD/target CARGO_INCREMENTAL=0 CARGO_TERM_COLOR=never CARGO_NET_RETRY=10
@@ -118,9 +118,6 @@ step_prose() {
 
 step_clippy() {
     check clippy lint --workspace
-    check "clippy: sim without parquet" lint -p windward-sim --no-default-features
-    # With windward-stacks, so that dependencies have the same features as for the workspace.
-    check "clippy: windward without stacks" lint -p windward -p windward-stacks --no-default-features
 }
 
 lint() {
@@ -154,8 +151,6 @@ step_tests() {
 step_clocked() {
     cargo_test "${clocked[@]/#/--test=}"
     cargo_test --test cli -- "${clocked_modules[@]}"
-    # Alone, since it measures a rate.
-    cargo_test --test cli -- clean_link::
 }
 
 # A figure of each paper, with its verdicts.
@@ -245,6 +240,18 @@ step_portability() {
 check_types() {
     CARGO_TARGET_AARCH64_APPLE_DARWIN_RUSTFLAGS="-D warnings" CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUSTFLAGS="-D warnings" \
         cargo check --locked "$@"
+}
+
+# Crates without their default features.
+step_features() {
+    check "features: sim without parquet" lint -p windward-sim --no-default-features
+    # With windward-stacks, so that dependencies have the same features as for the workspace.
+    check "features: windward without stacks" lint -p windward -p windward-stacks --no-default-features
+}
+
+# Transfers over a clean link, which must use it: alone, since they measure a rate.
+step_clean_link() {
+    cargo_test --test cli -- clean_link::
 }
 
 # The oldest compiler that Cargo.toml promises: the program, and what other crates use.
@@ -410,7 +417,7 @@ run() {
     printf '\n=== %s\n' "$1"
     touch "$scratch/$1.began"
     (
-        [ "$1" = clocked ] || renice -n 19 -p "$BASHPID" >/dev/null
+        [[ $1 == clocked || $1 == clean_link ]] || renice -n 19 -p "$BASHPID" >/dev/null
         "step_$1"
     )
     [ $? -lt 128 ] || fail "$1: it was ended"
