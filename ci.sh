@@ -385,13 +385,13 @@ step_web() {
     check "web: live charts in Firefox" env FIREFOX=/usr/bin/firefox-esr node crates/web/tests/live.mjs
 }
 
-install_package() {
+install_package() (
     local tarball
     tarball=$(cd target/npm/windward && npm pack --silent --pack-destination "$1") &&
         cd "$1" && npm init -y >/dev/null && npm install --silent --offline "./$tarball" &&
         cp node_modules/windward/example.mjs node_modules/windward/first.toml . &&
         node example.mjs | grep -q "^upwind: .* fingerprint [0-9a-f]\{16\}$"
-}
+)
 
 # --- running them ------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Writes LICENSE-THIRD-PARTY: the licences of the crates in the program and the wheel, and of the JavaScript in its pages.
 #
-# Needs cargo-about (cargo install cargo-about). Fails if a licence is not among those of about.toml.
+# Needs cargo-about (cargo install cargo-about --features cli). Fails if a licence is not among those of about.toml.
 
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
