@@ -95,13 +95,24 @@ impl Emulation {
         }))
     }
 
+    /// Begins to count waits for a CPU. [`Emulation::begin`] does so too, and goes on if it cannot.
+    ///
+    /// # Errors
+    /// If the thread that counts cannot be started.
+    pub(crate) fn watch_waits(&mut self) -> io::Result<()> {
+        self.watch = Some(self.testbed.watch_waits()?);
+        Ok(())
+    }
+
     /// Starts the clock. From now on this thread, and every thread and process that it starts, has
     /// real-time priority: programs are started before.
     ///
     /// # Errors
     /// If the thread gets no such priority. The emulation goes on, and packets may be late.
     pub fn begin(&mut self) -> windward_netns::Result<()> {
-        self.watch = self.testbed.watch_waits().ok();
+        if self.watch.is_none() {
+            let _ = self.watch_waits();
+        }
         let preferred = prefer_this_thread();
         self.real_time = preferred.is_ok();
         self.began = self.simulation.now();

@@ -393,6 +393,8 @@ impl TrialRun {
 
     /// Runs until the first client ends, or takes too long.
     fn measure(mut self) -> Result<Option<Emulated>, Error> {
+        // A trial is not usable unless its waits are counted.
+        self.emulation.watch_waits().map_err(Error::doing("make a thread"))?;
         // Without the priority packets may be late, which the record of the clock shows.
         let _ = self.emulation.begin();
         let mut end = Time::ZERO + PATIENCE;

@@ -62,8 +62,8 @@ impl Tun {
     /// and replaces the contents of `received`.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] if there is none, and errors of the kernel (EBADFD once the
-    /// device has been deleted by others). [`io::ErrorKind::Other`] and
+    /// [`io::ErrorKind::WouldBlock`] if no packet waits, and errors of the kernel (EBADFD after
+    /// another process has deleted the device). [`io::ErrorKind::Other`] and
     /// [`io::ErrorKind::InvalidInput`] mean a GSO packet that could not be split, and was lost.
     pub fn recv_many(&self, received: &mut Received) -> io::Result<()> {
         let Received { whole, packets, lengths, count } = received;

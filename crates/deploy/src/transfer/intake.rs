@@ -488,7 +488,7 @@ impl Intake {
         let mut pending = Vec::with_capacity(HASHES.min(count as usize));
         let mut since = clock::now();
         for index in 0..count {
-            // Where the file ends before the block does, there is none.
+            // A block that reaches beyond the end of the file has no hash.
             let is_there = slot.blocks.start(index) + slot.blocks.len(index) <= length;
             let read = || slot.blocks.read(&file, index, || self.must_go_on());
             let hash = is_there.then(read).transpose().map_err(failed)?;

@@ -114,7 +114,7 @@ impl Raw {
     }
 }
 
-/// Answers until there is none for so long.
+/// The answers that arrive until none has come for `patience`.
 async fn rest(receive: &mut RecvStream, patience: Duration) -> Vec<ToSender> {
     let mut answers = Vec::new();
     while let Ok(Ok(Some(answer))) =

@@ -186,7 +186,7 @@ impl Meeting {
     fn transmit(&mut self) -> Vec<Vec<u8>> {
         let mut outbox = Outbox::default();
         while self.sessions.transmit(self.now, &mut outbox) {
-            assert!(outbox.len() < 100_000, "there is no end of it");
+            assert!(outbox.len() < 100_000, "the server goes on sending");
         }
         let sent: Vec<Vec<u8>> = outbox.datagrams().map(|(_, bytes)| bytes.to_vec()).collect();
         self.count(sent.clone());
