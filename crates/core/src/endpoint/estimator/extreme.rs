@@ -4,18 +4,40 @@ use std::collections::VecDeque;
 
 use crate::units::{Duration, Time};
 
+/// A clock's instants: of the simulation, or seconds.
+pub(in crate::endpoint) trait Instant: Copy {
+    /// The time between two of them.
+    type Span: Copy + PartialOrd;
+    /// The time since `earlier`.
+    fn after(self, earlier: Self) -> Self::Span;
+}
+
+impl Instant for Time {
+    type Span = Duration;
+    fn after(self, earlier: Self) -> Duration {
+        self.since(earlier)
+    }
+}
+
+impl Instant for f64 {
+    type Span = f64;
+    fn after(self, earlier: Self) -> f64 {
+        self - earlier
+    }
+}
+
 /// Candidates in order of time, each less extreme than all before it.
 #[derive(Debug, Clone, Default)]
-struct Candidates<T>(VecDeque<(Time, T)>);
+struct Candidates<T, At>(VecDeque<(At, T)>);
 
-impl<T: Copy> Candidates<T> {
+impl<T: Copy, At: Instant> Candidates<T, At> {
     #[inline]
-    fn update(&mut self, now: Time, sample: T, span: Duration, stays: impl Fn(&T) -> bool) {
+    fn update(&mut self, now: At, sample: T, span: At::Span, stays: impl Fn(&T) -> bool) {
         while self.0.back().is_some_and(|(_, old)| !stays(old)) {
             self.0.pop_back();
         }
         self.0.push_back((now, sample));
-        while self.0.len() > 1 && self.0.front().is_some_and(|(at, _)| now.since(*at) > span) {
+        while self.0.len() > 1 && self.0.front().is_some_and(|(at, _)| now.after(*at) > span) {
             self.0.pop_front();
         }
     }
@@ -23,11 +45,11 @@ impl<T: Copy> Candidates<T> {
 
 /// The smallest sample of a sliding window of time.
 #[derive(Debug, Clone, Default)]
-pub(in crate::endpoint) struct Least<T>(Candidates<T>);
+pub(in crate::endpoint) struct Least<T, At = Time>(Candidates<T, At>);
 
-impl<T: Copy + PartialOrd> Least<T> {
+impl<T: Copy + PartialOrd, At: Instant> Least<T, At> {
     /// Adds a sample. Samples older than `span` no longer count; the latest always does.
-    pub(in crate::endpoint) fn update(&mut self, now: Time, sample: T, span: Duration) {
+    pub(in crate::endpoint) fn update(&mut self, now: At, sample: T, span: At::Span) {
         self.0.update(now, sample, span, |old| *old < sample);
     }
     /// The smallest sample; `None` before the first.
@@ -38,11 +60,11 @@ impl<T: Copy + PartialOrd> Least<T> {
 
 /// The largest sample of a sliding window of time.
 #[derive(Debug, Clone, Default)]
-pub(in crate::endpoint) struct Greatest<T>(Candidates<T>);
+pub(in crate::endpoint) struct Greatest<T, At = Time>(Candidates<T, At>);
 
-impl<T: Copy + PartialOrd> Greatest<T> {
+impl<T: Copy + PartialOrd, At: Instant> Greatest<T, At> {
     /// See [`Least::update`].
-    pub(in crate::endpoint) fn update(&mut self, now: Time, sample: T, span: Duration) {
+    pub(in crate::endpoint) fn update(&mut self, now: At, sample: T, span: At::Span) {
         self.0.update(now, sample, span, |old| *old > sample);
     }
     /// The largest sample; `None` before the first.

@@ -1,78 +1,114 @@
-//! Start-up: the window doubles until the pipe is full.
+//! Start-up: the window doubles in a round trip until the pipe is full.
 
-use super::bound::IDLE;
-use super::compete::Others;
-use super::delay::{Steps, TREND};
-use super::queue::RANGE;
-use super::rounds::{FLOOD, MOST};
-use super::{Upwind, UpwindMode};
+use super::floor::MOST;
+use super::path::{Losses, Path};
 use crate::endpoint::estimator::RateSample;
 
-/// The fewest losses in a round trip that stop the growth before its end, or that make the growth
-/// of the rate in it count as none if they are more than [`MOST`]: it is at the cost of others.
-const FEWEST: u64 = 10;
+/// The share of the window in the queue that shows a full pipe, and the share by which the
+/// bandwidth grows at least in a round trip until it is full.
+const FULL: f64 = 0.1;
+/// Round trips without such growth that show a full pipe.
+const STILL: u32 = 3;
+/// The fewest losses that make a round trip a flood, if they are also more than [`MOST`].
+const FLOOD: f64 = 10.0;
 
-/// Detector of a full pipe.
+/// The state of a start-up.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Full {
-    rate: f64,
-    rounds: u32,
-    /// The largest window of this start-up: unlimited the first time, later NewReno's ssthresh.
+pub(super) struct StartUp {
+    bandwidth: f64,
+    /// Round trips without growth of the bandwidth.
+    still: u32,
+    /// The largest window: unlimited the first time, later as NewReno's ssthresh.
     most: f64,
-    /// Packets lost and sent in the earlier round trips.
-    lost: f64,
-    sent: f64,
 }
 
-impl Full {
+impl StartUp {
     pub(super) fn upto(most: f64) -> Self {
-        Full { rate: 0.0, rounds: 0, most, lost: 0.0, sent: 0.0 }
+        StartUp { bandwidth: 0.0, still: 0, most }
     }
-}
 
-impl Default for Full {
-    fn default() -> Self {
-        Full::upto(f64::INFINITY)
-    }
-}
-
-impl Upwind {
-    pub(super) fn start_up(&mut self, sample: &RateSample, is_over: bool) {
-        let is_limit = sample.prior_in_flight as f64 >= 0.5 * self.cwnd;
-        let is_flooded = self.rounds.lost_packets >= FEWEST && self.rounds.lost > MOST;
+    /// The window after a packet arrived, if it was `cwnd` (rule 10), or `None` if the pipe is full
+    /// (rule 11).
+    pub(super) fn step(
+        &mut self,
+        cwnd: f64,
+        path: &Path,
+        sample: &RateSample,
+        target: f64,
+        is_over: bool,
+    ) -> Option<f64> {
+        let is_limit = sample.prior_in_flight as f64 >= 0.5 * cwnd;
         if is_over && is_limit {
-            // [`TREND`] round trips in which the rate does not grow show a full pipe.
-            if self.rounds.rate >= (1.0 + RANGE) * self.full.rate && !is_flooded {
-                self.full = Full { rate: self.rounds.rate, rounds: 0, ..self.full };
+            let grows = path.bandwidth() >= (1.0 + FULL) * self.bandwidth;
+            if grows && !is_flood(path.trip) {
+                (self.bandwidth, self.still) = (path.bandwidth(), 0);
             } else {
-                self.full.rounds += 1;
+                self.still += 1;
             }
         }
-        // A burst of losses is over in a round trip.
-        let before = self.full.lost / self.full.sent.max(1.0);
-        let floods = self.full.rounds >= IDLE && self.rounds.lost > before + FLOOD;
-        if is_over {
-            self.full.lost += self.rounds.lost_packets as f64;
-            self.full.sent += self.rounds.sent;
+        let queues = path.backlog_now(cwnd) > target.max(FULL * cwnd);
+        if self.still >= STILL || queues || cwnd >= self.most {
+            return None;
         }
-        let (delay, standing) = self.queue.now();
-        let queues = self
-            .bound
-            .has_found()
-            .unwrap_or_else(|| self.cwnd * delay / standing > self.target().max(RANGE * self.cwnd));
-        if self.full.rounds >= TREND || floods || queues || self.cwnd >= self.full.most {
-            self.mode = UpwindMode::Delay;
-            if queues {
-                self.bound.confirm();
-            }
-            self.bound.end_search();
-            self.queue.settle();
-            let pipe = self.rounds.bandwidth() * self.queue.floor() + 1.0;
-            self.cwnd = self.cwnd.min(pipe);
-            self.steps = Steps::settling(self.cwnd, sample.total_delivered);
-            self.others = Others::none(self.cwnd);
-        } else if is_limit && !self.rounds.floods_now(sample, FEWEST) {
-            self.cwnd += sample.newly_acked as f64;
-        }
+        let grows = is_limit && !is_flood(path.so_far(sample.total_delivered));
+        Some(if grows { cwnd + sample.newly_acked as f64 } else { cwnd })
+    }
+}
+
+/// True if a start-up that loses so many of the packets sent costs others too much.
+pub(super) fn is_flood(trip: Losses) -> bool {
+    trip.lost >= FLOOD && trip.lost > MOST * trip.sent
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::path::tests::{feed, sample};
+    use super::*;
+
+    /// A path of 80 ms on which 1000 packets arrive in a second, of which `lost` were lost in the
+    /// present round trip.
+    fn path(lost: u64) -> Path {
+        let mut path = Path::default();
+        feed(&mut path, 80, 480, |_| 80.0);
+        path.on_sample(&sample(480, 80), 0.48, 0.08);
+        (0..lost).for_each(|_| path.on_lost());
+        path
+    }
+
+    #[test]
+    fn the_window_grows_by_what_arrives_until_a_third_is_lost() {
+        let step = |lost: u64| {
+            // 30 of the round trip have arrived, of a window that is used.
+            let sample = RateSample { prior_in_flight: 80, ..sample(510, 80) };
+            StartUp::upto(f64::INFINITY).step(80.0, &path(lost), &sample, 2.0, false)
+        };
+        assert_eq!(step(0), Some(81.0));
+        // 9 of 39 are fewer than ten, 16 of 46 are 34.8 %, and 17 of 47 are 36.2 %.
+        assert_eq!((step(9), step(16), step(17)), (Some(81.0), Some(81.0), Some(80.0)));
+    }
+
+    #[test]
+    fn a_window_that_is_not_used_does_not_grow() {
+        let sample = RateSample { prior_in_flight: 39, ..sample(510, 80) };
+        let mut start_up = StartUp::upto(f64::INFINITY);
+        assert_eq!(start_up.step(80.0, &path(0), &sample, 2.0, false), Some(80.0));
+    }
+
+    #[test]
+    fn it_ends_with_a_queue_or_a_bandwidth_that_stays_or_half_of_the_window_before() {
+        let last = RateSample { prior_in_flight: 80, ..sample(510, 80) };
+        // The third round trip without growth, after a first one with 1000 packets a second.
+        let mut start_up = StartUp::upto(f64::INFINITY);
+        let ends: Vec<_> = (0..4)
+            .map(|_| start_up.step(80.0, &path(0), &last, 2.0, true).is_none())
+            .collect();
+        assert_eq!(ends, [false, false, false, true]);
+        // Eight RTTs of 90 ms: 80 x 10 / 90 = 8.9 packets wait, a ninth.
+        let mut queue = path(0);
+        feed(&mut queue, 481, 520, |_| 90.0);
+        assert_eq!(StartUp::upto(f64::INFINITY).step(80.0, &queue, &last, 2.0, false), None);
+        // Not if that many may be noise.
+        assert!(StartUp::upto(f64::INFINITY).step(80.0, &queue, &last, 9.0, false).is_some());
+        assert_eq!(StartUp::upto(80.0).step(80.0, &path(0), &last, 2.0, false), None);
     }
 }

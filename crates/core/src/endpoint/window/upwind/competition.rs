@@ -1,0 +1,211 @@
+//! Competition: the shadow S, the window that a NewReno would have, and when it bounds cwnd.
+
+use super::LEAST;
+use super::path::{CYCLE, CYCLE_TRIPS, Path};
+
+/// The share of the shadow by which it shrinks in a round trip without known overflows.
+const FADES: f64 = 0.01;
+/// The share by which the largest window decays in a round trip.
+const TOP: f64 = 0.002;
+/// A queue above the target for so many round trips is that of others.
+const SHORT: u32 = 5;
+/// The round trip of a spell of competition from which it may end.
+const SETTLED: u32 = 3;
+
+/// The shadow, and the evidence of other flows in the queue.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Competition {
+    shadow: f64,
+    /// The largest recent window.
+    top: f64,
+    /// Round trips since the queue was empty, and since it was short.
+    since_empty: u32,
+    since_short: u32,
+    /// Round trips of the present spell, and the time until which the shadow stays without overflows.
+    spell: u32,
+    stays_until: f64,
+    /// The time until which an overflow is known.
+    known_until: f64,
+}
+
+impl Competition {
+    /// No other flows are known, and the shadow is `cwnd`.
+    pub(super) fn none(cwnd: f64) -> Self {
+        Competition { shadow: cwnd, top: cwnd, ..Competition::default() }
+    }
+
+    /// S.
+    pub(super) fn shadow(&self) -> f64 {
+        self.shadow
+    }
+
+    /// Sets S: where routers help, nobody competes.
+    pub(super) fn set(&mut self, cwnd: f64) {
+        self.shadow = cwnd;
+    }
+
+    /// Bounds S.
+    pub(super) fn limit(&mut self, most: f64) {
+        self.shadow = self.shadow.min(most);
+    }
+
+    /// True if the queue is known to overflow (rule 16).
+    pub(super) fn overflows(&self, now: f64) -> bool {
+        now < self.known_until
+    }
+
+    /// Records the length of the queue.
+    pub(super) fn see(&mut self, is_over: bool, path: &Path, cwnd: f64, target: f64) {
+        let (is_empty, passed) = (path.is_empty(), u32::from(is_over));
+        let is_short = is_empty || path.backlog(cwnd) < target;
+        self.since_empty = if is_empty { 0 } else { self.since_empty + passed };
+        self.since_short = if is_short { 0 } else { self.since_short + passed };
+    }
+
+    /// Packets were acknowledged in delay mode, for which S grows by `growth` / S (rule 15). Returns
+    /// true if other flows fill the queue (rule 17): then competition begins.
+    pub(super) fn watch(&mut self, now: f64, cwnd: f64, growth: f64, is_over: bool) -> bool {
+        self.top = self.top.max(cwnd);
+        self.shadow = (self.shadow + growth / self.shadow).min(self.top);
+        if !is_over {
+            return false;
+        }
+        self.top = (self.top * (1.0 - TOP)).max(cwnd);
+        let begins = self.since_short >= SHORT || self.since_empty >= CYCLE_TRIPS;
+        if begins {
+            (self.spell, self.stays_until) = (0, now + CYCLE);
+        }
+        begins
+    }
+
+    /// Packets were acknowledged in competitive mode. Returns the window (rule 18).
+    pub(super) fn follow(&mut self, now: f64, cwnd: f64, acked: f64, growth: f64) -> f64 {
+        if self.overflows(now) {
+            self.shadow += growth / self.shadow;
+        } else if now >= self.stays_until {
+            // A queue that never overflows belongs to others that respond to delay.
+            self.shadow = (self.shadow - FADES * acked).max(LEAST);
+        }
+        if cwnd < self.shadow { (cwnd + 0.5 * acked).min(self.shadow) } else { cwnd }
+    }
+
+    /// True if the queue has emptied at the end of a round trip of competition (rule 19): it ends.
+    pub(super) fn ends(&mut self, path: &Path, cwnd: f64) -> bool {
+        self.spell += 1;
+        let ends = self.spell >= SETTLED && path.is_empty();
+        if ends {
+            self.leave(cwnd);
+        }
+        ends
+    }
+
+    /// Competition is over, or the help of routers.
+    pub(super) fn leave(&mut self, cwnd: f64) {
+        self.top = cwnd;
+        (self.since_empty, self.since_short) = (0, 0);
+    }
+
+    /// A loss or a mark leaves the share `kept` of S. Returns how much it took (rules 15 and 16).
+    pub(super) fn cut(&mut self, now: f64, kept: f64) -> f64 {
+        let before = self.shadow;
+        self.shadow = (before * kept).max(LEAST);
+        self.known_until = self.known_until.max(now + CYCLE);
+        before - self.shadow
+    }
+
+    /// A reset leaves the share `kept` of S (rule 19).
+    pub(super) fn shrink(&mut self, kept: f64) {
+        self.shadow = (self.shadow * kept).max(LEAST);
+    }
+
+    /// The losses of the last cut were spurious.
+    pub(super) fn undo(&mut self, before: &Competition) {
+        self.shadow = self.shadow.max(before.shadow);
+        self.known_until = before.known_until;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::path::tests::feed;
+    use super::*;
+
+    /// A path of 80 ms without a queue, and then one of `longer` ms.
+    fn path(longer: u64) -> Path {
+        let mut path = Path::default();
+        feed(&mut path, 1, 600, |ms| if ms < 400 { 80.0 } else { (80 + longer) as f64 });
+        path
+    }
+
+    /// The round trip of delay mode after which competition begins at a window of 80 packets, if the
+    /// queue has the given length in each.
+    fn begins(longer: impl Fn(u32) -> u64) -> Option<u32> {
+        let mut competition = Competition::none(80.0);
+        (1..100).find(|trip| {
+            competition.see(true, &path(longer(*trip)), 80.0, 2.0);
+            competition.watch(0.0, 80.0, 1.0, true)
+        })
+    }
+
+    #[test]
+    fn a_queue_that_is_never_short_or_never_empty_is_that_of_others() {
+        // 20 ms are 16 packets of the target of two; 1.9 ms are 1.9, more than 2 % of R0; 1 ms is
+        // less.
+        assert_eq!(begins(|_| 20), Some(5));
+        assert_eq!(begins(|trip| if trip % 5 == 0 { 1 } else { 20 }), None);
+        let mut competition = Competition::none(80.0);
+        let mut short = Path::default();
+        feed(&mut short, 1, 600, |ms| if ms < 400 { 80.0 } else { 81.9 });
+        let first = (1..100).find(|_| {
+            competition.see(true, &short, 80.0, 2.0);
+            competition.watch(0.0, 80.0, 1.0, true)
+        });
+        assert_eq!(first, Some(20));
+    }
+
+    #[test]
+    fn the_shadow_is_that_of_a_newreno_and_at_most_the_largest_recent_window() {
+        let mut competition = Competition::none(80.0);
+        // 80 packets of a round trip, at a window that would allow it: one packet more.
+        (0..80).for_each(|_| _ = competition.watch(0.0, 90.0, 1.0, false));
+        assert!((competition.shadow() - 81.0).abs() < 0.01, "{}", competition.shadow());
+        (0..8000).for_each(|_| _ = competition.watch(0.0, 90.0, 1.0, false));
+        assert_eq!(competition.shadow(), 90.0);
+        // 0.2 % of it are forgotten in a round trip.
+        competition.watch(0.0, 50.0, 1.0, true);
+        competition.watch(0.0, 50.0, 1.0, false);
+        assert!((competition.shadow() - 0.998 * 90.0).abs() < 1e-9, "{}", competition.shadow());
+        // A loss that is congestion by one half.
+        assert!((competition.cut(0.0, 0.75) - 0.25 * 0.998 * 90.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn it_grows_after_an_overflow_stays_for_20_s_and_fades() {
+        let mut competition = Competition { since_short: SHORT, ..Competition::none(80.0) };
+        assert!(competition.watch(100.0, 80.0, 0.0, true));
+        let at = |competition: &mut Competition, now: f64| {
+            competition.follow(now, 80.0, 1.0, 1.0);
+            competition.shadow()
+        };
+        assert_eq!(at(&mut competition, 119.9), 80.0);
+        assert!((at(&mut competition, 120.0) - 79.99).abs() < 1e-9);
+        competition.cut(121.0, 1.0);
+        assert!(at(&mut competition, 140.9) > 80.0);
+        assert!(at(&mut competition, 141.0) < 80.01);
+    }
+
+    #[test]
+    fn the_window_rises_to_the_shadow_by_half_a_packet_and_competition_ends_when_the_queue_does() {
+        let mut competition = Competition { since_short: SHORT, ..Competition::none(80.0) };
+        competition.watch(0.0, 80.0, 0.0, true);
+        assert_eq!(competition.follow(0.0, 70.0, 1.0, 1.0), 70.5);
+        assert_eq!(competition.follow(0.0, 79.8, 1.0, 1.0), 80.0);
+        assert_eq!(competition.follow(0.0, 85.0, 1.0, 1.0), 85.0);
+        let (empty, full) = (path(0), path(20));
+        let ends: Vec<_> = [&empty, &empty, &full, &empty]
+            .into_iter()
+            .map(|path| competition.ends(path, 80.0))
+            .collect();
+        assert_eq!(ends, [false, false, false, true]);
+    }
+}

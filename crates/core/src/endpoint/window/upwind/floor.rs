@@ -1,0 +1,239 @@
+//! The floor f: the loss rate of the path while no queue stands, when congestion causes no losses.
+//!
+//! A part of its own. The ceiling asks it for a rate; it is told what each round trip lost, and each
+//! verdict on the queue. In tests a known rate takes its place, so that the law and the estimate are
+//! judged apart.
+
+use std::fmt::Debug;
+
+use super::path::{CYCLE_TRIPS, Losses};
+use super::verdict::Verdict;
+
+/// The fewest packets that make a loss rate; fewer count as this many.
+pub(super) const FEW: f64 = 100.0;
+/// Packets after which counts have faded to 1/e, or those of [`CYCLE_TRIPS`] round trips if these
+/// are more: a burst must not be all that the counts of a large window know.
+const FADE: f64 = 3000.0;
+/// The largest loss rate that a path may have: a queue too short to be seen drops more.
+pub(super) const MOST: f64 = 0.35;
+/// A move of the mean RTT, seconds; so many show a queue that overflows again and again.
+const MOVE: f64 = 0.033;
+const MOVES: u32 = 4;
+
+/// What the ceiling asks, and what it tells.
+pub(super) trait Floor: Debug + Send + Sync {
+    /// f.
+    fn rate(&self) -> f64;
+    /// f, and what chance may add: what a cut grants.
+    fn granted(&self) -> f64;
+    /// A round trip is over, whose losses are not those of start-up, with the smoothed RTT `srtt`.
+    fn on_trip(&mut self, trip: Losses, srtt: f64);
+    /// There is a verdict on the queue.
+    fn on_verdict(&mut self, verdict: &Verdict);
+}
+
+impl Losses {
+    /// Adds the packets of a round trip, or of several.
+    pub(super) fn add(&mut self, other: Losses) {
+        let kept = 1.0 - (other.sent / FADE).min(1.0 / f64::from(CYCLE_TRIPS));
+        self.lost = self.lost * kept + other.lost;
+        self.sent = self.sent * kept + other.sent;
+    }
+
+    /// The loss rate. That of few packets is too small rather than too large.
+    pub(super) fn rate(self) -> f64 {
+        self.lost / self.sent.max(FEW)
+    }
+}
+
+/// The mean RTT of round trips that moves as far as only overflows move it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Moves {
+    /// The mean; zero before the first round trip.
+    mean: f64,
+    /// Its smallest and its largest value since the last move.
+    range: Option<(f64, f64)>,
+    count: u32,
+}
+
+impl Moves {
+    fn on_trip(&mut self, srtt: f64) {
+        self.mean += if self.mean > 0.0 { (srtt - self.mean) / 8.0 } else { srtt };
+        let (least, most) = self.range.unwrap_or((self.mean, self.mean));
+        let (least, most) = (least.min(self.mean), most.max(self.mean));
+        let has_moved = most - least >= MOVE;
+        self.count += u32::from(has_moved);
+        self.range = Some(if has_moved { (self.mean, self.mean) } else { (least, most) });
+    }
+}
+
+/// The floor, from the losses of round trips without a standing queue (rules 2 to 4).
+#[derive(Debug, Clone, Default)]
+pub(super) struct Estimate {
+    known: Losses,
+    /// Those without a standing queue since one was last sure to stand.
+    run: Losses,
+    /// All since the last run, for a queue that never empties.
+    unseen: Losses,
+    moves: Moves,
+    /// True if `known` is from such a queue.
+    is_assumed: bool,
+}
+
+impl Floor for Estimate {
+    fn rate(&self) -> f64 {
+        self.known.rate().min(MOST)
+    }
+
+    fn granted(&self) -> f64 {
+        // Few losses do not tell 0.9 from 1 %: half a standard deviation more.
+        let chance = 0.5 * libm::sqrt(self.known.lost) / self.known.sent.max(FEW);
+        (self.known.rate() + chance).min(MOST)
+    }
+
+    fn on_trip(&mut self, trip: Losses, srtt: f64) {
+        if self.is_assumed {
+            return;
+        }
+        self.unseen.lost += trip.lost;
+        self.unseen.sent += trip.sent;
+        self.moves.on_trip(srtt);
+        if self.moves.count >= MOVES && self.unseen.sent >= self.known.sent {
+            (self.known, self.is_assumed) = (self.unseen, true);
+        }
+    }
+
+    fn on_verdict(&mut self, verdict: &Verdict) {
+        if verdict.stands {
+            self.run = Losses::default();
+        }
+        if !verdict.is_empty {
+            return;
+        }
+        self.run.add(verdict.losses);
+        let is_run = self.run.sent >= FEW;
+        if is_run {
+            self.unseen = Losses::default();
+            (self.moves.count, self.moves.range) = (0, None);
+        }
+        if !self.is_assumed && self.known.sent > 0.0 {
+            self.known.add(verdict.losses);
+        } else if is_run {
+            (self.known, self.is_assumed) = (self.run, false);
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A floor that is known.
+    #[derive(Debug)]
+    pub(in super::super) struct Known(pub(in super::super) f64);
+
+    impl Floor for Known {
+        fn rate(&self) -> f64 {
+            self.0
+        }
+        fn granted(&self) -> f64 {
+            self.0
+        }
+        fn on_trip(&mut self, _: Losses, _: f64) {}
+        fn on_verdict(&mut self, _: &Verdict) {}
+    }
+
+    fn losses(lost: f64, sent: f64) -> Losses {
+        Losses { lost, sent }
+    }
+
+    /// The counts after so many round trips of `sent` packets without a loss, and one that loses
+    /// a fifth of them.
+    fn burst(sent: f64) -> Losses {
+        let mut counts = Losses::default();
+        (0..400).for_each(|_| counts.add(losses(0.0, sent)));
+        counts.add(losses(0.2 * sent, sent));
+        counts
+    }
+
+    #[test]
+    fn counts_fade_with_packets_and_those_of_large_windows_with_round_trips() {
+        // A sum of (1 - 100/3000)^n is 30 round trips of 100 packets, of which 20 are lost.
+        let small = burst(100.0);
+        assert!((small.sent - 3000.0).abs() < 1.0, "{}", small.sent);
+        // One of 0.95^n is 20 round trips: a hundredth is lost, and not the seventh that 3000
+        // packets would tell.
+        let large = burst(4000.0);
+        assert!((large.sent / 4000.0 - 20.0).abs() < 0.01, "{}", large.sent);
+        assert!((large.rate() - 0.01).abs() < 1e-4, "{}", large.rate());
+    }
+
+    fn verdict(is_empty: bool, stands: bool, lost: f64, sent: f64) -> Verdict {
+        Verdict { stands, is_empty, losses: losses(lost, sent) }
+    }
+
+    #[test]
+    fn the_floor_is_the_loss_rate_of_a_hundred_packets_without_a_queue() {
+        let mut floor = Estimate::default();
+        floor.on_verdict(&verdict(true, false, 6.0, 60.0));
+        assert_eq!(floor.rate(), 0.0, "60 packets are too few");
+        // A queue that is not sure to stand does not end the run, and its losses do not count.
+        floor.on_verdict(&verdict(false, false, 30.0, 60.0));
+        floor.on_verdict(&verdict(true, false, 3.0, 60.0));
+        assert!((floor.rate() - 9.0 / 120.0).abs() < 2e-3, "{}", floor.rate());
+        // One that is sure to stand ends a run, but a known floor stays.
+        floor.on_verdict(&verdict(false, true, 30.0, 60.0));
+        floor.on_verdict(&verdict(true, false, 0.0, 60.0));
+        assert!((floor.rate() - 9.0 / 180.0).abs() < 2e-3, "{}", floor.rate());
+        let mut floor = Estimate::default();
+        for _ in 0..10 {
+            floor.on_verdict(&verdict(true, false, 6.0, 60.0));
+            floor.on_verdict(&verdict(false, true, 6.0, 60.0));
+        }
+        assert_eq!(floor.rate(), 0.0, "no run of a hundred");
+    }
+
+    #[test]
+    fn half_a_deviation_is_granted_and_a_third_is_the_most() {
+        // 9 of 900 packets: a deviation is 3 packets.
+        let mut floor = Estimate { known: losses(9.0, 900.0), ..Estimate::default() };
+        assert!((floor.granted() - 10.5 / 900.0).abs() < 1e-12);
+        floor.known = losses(50.0, 100.0);
+        assert_eq!((floor.rate(), floor.granted()), (MOST, MOST));
+    }
+
+    /// The round trip from which a floor is assumed, if one of 20 packets is lost in each, and the
+    /// smoothed RTTs are given in milliseconds.
+    fn assumed(srtt: impl Fn(u32) -> f64) -> Option<u32> {
+        let mut floor = Estimate::default();
+        (0..5000).find(|trip| {
+            floor.on_trip(losses(1.0, 20.0), srtt(*trip) / 1e3);
+            floor.rate() > 0.0
+        })
+    }
+
+    #[test]
+    fn a_queue_that_overflows_again_and_again_has_a_floor_and_one_that_is_held_has_none() {
+        // A sawtooth from 60 to 120 ms in 100 round trips, as of one NewReno.
+        let sawtooth = |trip: u32| 60.0 + 0.6 * f64::from(trip % 100);
+        assert!(assumed(sawtooth).is_some_and(|trip| (100..400).contains(&trip)));
+        // A queue that is held within 20 ms.
+        assert_eq!(assumed(|trip| 70.0 + f64::from(trip % 20)), None);
+        // The smoothed RTT moves by less than 33 ms.
+        assert_eq!(assumed(|trip| 60.0 + 32.0 * f64::from(trip / 50 % 2)), None);
+        // One move, and then none: another flow came.
+        assert_eq!(assumed(|trip| if trip < 500 { 60.0 } else { 110.0 }), None);
+    }
+
+    #[test]
+    fn an_assumed_floor_needs_as_many_packets_as_a_known_one_and_gives_way_to_a_run() {
+        let mut floor = Estimate { known: losses(0.0, 8000.0), ..Estimate::default() };
+        let moving = |trip: u32| if trip / 50 % 2 == 0 { 0.06 } else { 0.12 };
+        (0..399).for_each(|trip| floor.on_trip(losses(1.0, 20.0), moving(trip)));
+        assert_eq!(floor.rate(), 0.0);
+        floor.on_trip(losses(1.0, 20.0), 0.06);
+        assert_eq!(floor.rate(), 0.05);
+        floor.on_verdict(&verdict(true, false, 2.0, 200.0));
+        assert_eq!(floor.rate(), 0.01);
+    }
+}
