@@ -6,7 +6,7 @@
 //! file.
 
 use crate::endpoint::discrimination::{
-    DiscriminatorConfig, ErrorShareConfig, FullQueueConfig, IsolatedLossConfig, QueueLevelConfig,
+    DiscriminatorConfig, ErrorShareConfig, FullQueueConfig, IsolatedLossConfig,
     SpikeOrRateGapConfig,
 };
 use crate::endpoint::estimator::{BacklogConfig, BandwidthKind};
@@ -407,7 +407,6 @@ pub static PROTOCOLS: &[Protocol] = &[
             losses.",
         window: ControllerConfig::Upwind(UpwindConfig::DEFAULT),
         recovery: RecoveryConfig::PacketNumber(Plain),
-        discrimination: DiscriminatorConfig::QueueLevel(QueueLevelConfig::DEFAULT),
         feedback: FeedbackConfig::Help(Plain),
         ..TCP
     },

@@ -13,7 +13,6 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("upwind/beside"),
         file!("upwind/ablation"),
         file!("upwind/ablation-beside"),
-        file!("upwind/doubt"),
         file!("upwind/growth"),
         file!("upwind/help"),
         file!("upwind/help-beside"),

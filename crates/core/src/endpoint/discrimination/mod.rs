@@ -11,7 +11,6 @@ mod full_queue;
 mod isolated_loss;
 mod jitter_ratio;
 mod oracle;
-mod queue_level;
 mod rate_gap;
 mod spike;
 mod spike_or_rate_gap;
@@ -21,7 +20,6 @@ pub use error_share::{ErrorShareConfig, TimeoutResponse};
 pub use full_queue::FullQueueConfig;
 pub use isolated_loss::{IsolatedLossConfig, IsolatedRule};
 pub use jitter_ratio::{Jitter, JitterRatioConfig, JitterSpan, JitterTimeouts};
-pub use queue_level::QueueLevelConfig;
 pub use rate_gap::{RateGapConfig, RateGapReading};
 pub use spike::SpikeConfig;
 pub use spike_or_rate_gap::SpikeOrRateGapConfig;
@@ -118,7 +116,6 @@ axis! {
     ErrorShare: error_share::ErrorShare => Box,
     FullQueue: full_queue::FullQueue => Box,
     IsolatedLoss: isolated_loss::IsolatedLoss => Box,
-    QueueLevel: queue_level::QueueLevel => Box,
 }
 
 impl DiscriminatorConfig {

@@ -13,7 +13,7 @@ use super::path::{CYCLE_TRIPS, Losses};
 const HIGHEST: f64 = 1.5;
 /// A smaller ceiling than this grows by a quarter in a round trip: a packet would be too much. The
 /// least one is a quarter of the least window.
-const SMALL: f64 = 4.0;
+const SMALL: f64 = 8.0;
 /// Round trips after a halving in which C grows by single packets only: a queue that drops or marks
 /// early is empty after each cut.
 const PAUSE: f64 = 10.0;

@@ -105,17 +105,18 @@ impl Competition {
         (self.since_empty, self.since_short) = (0, 0);
     }
 
-    /// A loss or a mark leaves the share `kept` of S. Returns how much it took (rules 15 and 16).
-    pub(super) fn cut(&mut self, now: f64, kept: f64) -> f64 {
+    /// A loss that is congestion with this probability reduces S, but not below `least` (rule 15).
+    /// Returns how much it took.
+    pub(super) fn cut(&mut self, congestion: f64, least: f64) -> f64 {
         let before = self.shadow;
-        self.shadow = (before * kept).max(LEAST);
-        self.known_until = self.known_until.max(now + CYCLE);
+        let least = least.max(LEAST).min(before);
+        self.shadow = (before * (1.0 - 0.5 * congestion)).max(least);
         before - self.shadow
     }
 
-    /// A reset leaves the share `kept` of S (rule 19).
-    pub(super) fn shrink(&mut self, kept: f64) {
-        self.shadow = (self.shadow * kept).max(LEAST);
+    /// A loss or a mark is an overflow of the queue (rule 16).
+    pub(super) fn on_overflow(&mut self, now: f64) {
+        self.known_until = self.known_until.max(now + CYCLE);
     }
 
     /// The losses of the last cut were spurious.
@@ -175,8 +176,10 @@ mod tests {
         competition.watch(0.0, 50.0, 1.0, true);
         competition.watch(0.0, 50.0, 1.0, false);
         assert!((competition.shadow() - 0.998 * 90.0).abs() < 1e-9, "{}", competition.shadow());
-        // A loss that is congestion by one half.
-        assert!((competition.cut(0.0, 0.75) - 0.25 * 0.998 * 90.0).abs() < 1e-9);
+        // A loss that is congestion by one half, and another that would take it below the half.
+        let shadow = competition.shadow();
+        assert!((competition.cut(0.5, 0.5 * shadow) - 0.25 * shadow).abs() < 1e-9);
+        assert!((competition.cut(1.0, 0.5 * shadow) - 0.25 * shadow).abs() < 1e-9);
     }
 
     #[test]
@@ -189,7 +192,7 @@ mod tests {
         };
         assert_eq!(at(&mut competition, 119.9), 80.0);
         assert!((at(&mut competition, 120.0) - 79.99).abs() < 1e-9);
-        competition.cut(121.0, 1.0);
+        competition.on_overflow(121.0);
         assert!(at(&mut competition, 140.9) > 80.0);
         assert!(at(&mut competition, 141.0) < 80.01);
     }

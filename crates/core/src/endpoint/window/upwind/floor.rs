@@ -16,6 +16,8 @@ pub(super) const FEW: f64 = 100.0;
 const FADE: f64 = 3000.0;
 /// The largest loss rate that a path may have: a queue too short to be seen drops more.
 pub(super) const MOST: f64 = 0.35;
+/// The largest floor that is assumed: the losses of others are among them.
+const ASSUMED: f64 = 0.1;
 /// A move of the mean RTT, seconds; so many show a queue that overflows again and again.
 const MOVE: f64 = 0.033;
 const MOVES: u32 = 4;
@@ -80,15 +82,22 @@ pub(super) struct Estimate {
     is_assumed: bool,
 }
 
+impl Estimate {
+    /// The largest floor now.
+    fn most(&self) -> f64 {
+        if self.is_assumed { ASSUMED } else { MOST }
+    }
+}
+
 impl Floor for Estimate {
     fn rate(&self) -> f64 {
-        self.known.rate().min(MOST)
+        self.known.rate().min(self.most())
     }
 
     fn granted(&self) -> f64 {
         // Few losses do not tell 0.9 from 1 %: half a standard deviation more.
         let chance = 0.5 * libm::sqrt(self.known.lost) / self.known.sent.max(FEW);
-        (self.known.rate() + chance).min(MOST)
+        (self.known.rate() + chance).min(self.most())
     }
 
     fn on_trip(&mut self, trip: Losses, srtt: f64) {

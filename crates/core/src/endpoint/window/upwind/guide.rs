@@ -226,8 +226,9 @@ impl Upwind {
         self.ceiling.on_mark(self.cwnd);
         let most = if self.config.ceiling { self.ceiling.window() } else { half };
         self.cwnd = self.cwnd.min(most).max(LEAST);
-        self.competition.cut(now, 0.5);
-        self.before = None;
+        self.competition.cut(1.0, 0.0);
+        self.competition.on_overflow(now);
+        self.begin_flight(self.flight.until);
     }
 
     /// Writes the request of a packet to routers.

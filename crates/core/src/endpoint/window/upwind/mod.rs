@@ -16,6 +16,7 @@
 //!
 //! This file joins them: which rule comes when, the pace, and what a reset leaves.
 
+mod cause;
 mod ceiling;
 mod competition;
 mod delay;
@@ -34,6 +35,7 @@ use crate::packet::Packet;
 use crate::part::{Ability, Form, Need, Part, ValueKind, Words};
 use crate::units::Time;
 
+use cause::Cause;
 use ceiling::Ceiling;
 use competition::Competition;
 use delay::Delay;
@@ -95,10 +97,11 @@ enum UpwindMode {
     Guided,
 }
 
-/// The state before the first cut of a round trip, which spurious losses restore.
+/// A window of packets one of which was lost: the first loss and all packets sent before it was
+/// found. C and the shadow are those before it: spurious losses restore them.
 #[derive(Debug, Clone, Copy)]
-struct Before {
-    trip: u64,
+struct Flight {
+    until: u64,
     ceiling: f64,
     competition: Competition,
 }
@@ -113,10 +116,11 @@ pub struct Upwind {
     judge: Judge,
     floor: Box<dyn Floor>,
     ceiling: Ceiling,
+    cause: Cause,
     start_up: StartUp,
     delay: Delay,
     competition: Competition,
-    before: Option<Before>,
+    flight: Flight,
     guide: Guide,
 }
 
@@ -142,6 +146,7 @@ impl ControllerPart for Upwind {
     const SAMPLES_RATE: bool = true;
     const ANNOUNCES: bool = true;
     const NEGOTIATES_ECN: bool = true;
+    const HEEDS_VERDICTS: bool = false;
     fn new(config: &UpwindConfig, setup: ControllerSetup<'_>) -> Self {
         let floor = Box::new(Estimate::default());
         Upwind::with_floor(*config, setup.endpoint, setup.feedback, floor)
@@ -156,6 +161,7 @@ impl Upwind {
         floor: Box<dyn Floor>,
     ) -> Self {
         let cwnd = endpoint.initial_window.max(LEAST);
+        let (ceiling, competition) = (Ceiling::none(), Competition::none(cwnd));
         Upwind {
             config,
             mode: UpwindMode::StartUp,
@@ -163,11 +169,12 @@ impl Upwind {
             path: Path::default(),
             judge: Judge::default(),
             floor,
-            ceiling: Ceiling::none(),
+            ceiling,
+            cause: Cause::default(),
             start_up: StartUp::upto(f64::INFINITY),
             delay: Delay::begin(cwnd, true, 0),
-            competition: Competition::none(cwnd),
-            before: None,
+            competition,
+            flight: Flight { until: 0, ceiling: ceiling.window(), competition },
             guide: Guide::new(endpoint, feedback),
         }
     }
@@ -200,11 +207,11 @@ impl Upwind {
         let is_starting = self.mode == UpwindMode::StartUp;
         let is_unsettled = is_starting || !self.delay.is_settled(sample.prior_delivered);
         self.ceiling.on_trip(self.path.trip, is_unsettled, self.judge.is_empty());
+        let verdict = self.judge.on_trip(now, &self.path);
+        // What start-up does to the path tells nothing of it.
         if !self.ceiling.is_free() {
             self.floor.on_trip(self.path.trip, self.path.srtt());
-        }
-        if let Some(verdict) = self.judge.on_trip(now, &self.path) {
-            self.floor.on_verdict(&verdict);
+            verdict.iter().for_each(|verdict| self.floor.on_verdict(verdict));
         }
         if is_starting {
             return;
@@ -260,26 +267,10 @@ impl Upwind {
         self.competition.leave(self.cwnd);
     }
 
-    /// Keeps the state before the first cut in two round trips.
-    fn keep(&mut self) {
-        let trip = self.path.trips;
-        if self.before.is_none_or(|before| before.trip + 1 < trip) {
-            let (ceiling, competition) = (self.ceiling.window(), self.competition);
-            self.before = Some(Before { trip, ceiling, competition });
-        }
-    }
-
-    /// Reacts to a loss, in proportion to the probability that it is congestion (rule 15).
-    fn on_loss(&mut self, event: &CongestionEvent) {
-        self.keep();
-        let taken = self.competition.cut(event.path.now.as_secs_f64(), event.kept(0.5));
-        match self.mode {
-            UpwindMode::Competitive => {
-                self.cwnd = (self.cwnd - taken).max(self.competition.shadow());
-            }
-            UpwindMode::Guided => self.on_guided_loss(event),
-            UpwindMode::StartUp | UpwindMode::Delay => {}
-        }
+    /// Begins a flight with the present state, up to the packet `until`.
+    fn begin_flight(&mut self, until: u64) {
+        let (ceiling, competition) = (self.ceiling.window(), self.competition);
+        self.flight = Flight { until, ceiling, competition };
     }
 }
 
@@ -317,10 +308,26 @@ impl Controller for Upwind {
         self.follow(ack);
     }
 
-    fn on_lost(&mut self, packet: &LostPacket, _: Time) {
+    fn on_lost(&mut self, packet: &LostPacket, now: Time) {
         self.path.on_lost();
-        self.keep();
+        let congestion = self.cause.on_lost(&self.path);
+        if packet.number > self.flight.until {
+            self.begin_flight(packet.number + self.cwnd as u64);
+        }
         self.ceiling.on_lost(packet.number, self.cwnd, &*self.floor);
+        if matches!(self.mode, UpwindMode::StartUp | UpwindMode::Guided) {
+            return;
+        }
+        // The losses of a flight together halve the shadow at most.
+        let least = 0.5 * self.flight.competition.shadow();
+        let taken = self.competition.cut(congestion, least);
+        if self.mode == UpwindMode::Competitive {
+            self.cwnd = (self.cwnd - taken).max(self.competition.shadow());
+        }
+        // A start-up fills the queue by itself.
+        if congestion > 0.0 && !self.ceiling.is_free() {
+            self.competition.on_overflow(now.as_secs_f64());
+        }
     }
 
     fn on_rate_sample(&mut self, sample: &RateSample) -> bool {
@@ -330,6 +337,7 @@ impl Controller for Upwind {
         let is_over = self.path.on_sample(sample, now, rtt);
         self.judge.on_sample(rtt, &self.path);
         self.ceiling.grant(acked, &*self.floor);
+        self.cause.on_arrival(now, acked, &self.path);
         if is_over {
             self.on_trip(sample, now);
         }
@@ -360,22 +368,20 @@ impl Controller for Upwind {
     fn on_congestion(&mut self, event: &CongestionEvent) {
         if event.marked {
             self.on_mark(event);
-        } else if self.mode != UpwindMode::StartUp {
-            self.on_loss(event);
+        } else {
+            self.on_guided_loss(event);
         }
     }
 
     fn on_spurious_losses(&mut self) {
-        if let Some(before) = self.before.take() {
-            self.competition.undo(&before.competition);
-            self.ceiling.undo(before.ceiling);
-        }
+        self.competition.undo(&self.flight.competition);
+        self.ceiling.undo(self.flight.ceiling);
     }
 
     fn on_reset(&mut self, event: &ResetEvent) {
         let half = 0.5 * self.cwnd;
         self.cwnd = event.window_after(self.cwnd).max(LEAST);
-        self.competition.shrink(event.kept(0.5));
+        self.competition.cut(1.0, 0.0);
         self.mode = UpwindMode::StartUp;
         self.start_up = StartUp::upto(self.competition.shadow().max(half));
         self.guide.reset();

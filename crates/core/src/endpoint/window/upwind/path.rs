@@ -144,7 +144,7 @@ impl Path {
     }
 
     /// A cycle of flows that fill a queue.
-    fn cycle(&self) -> f64 {
+    pub(super) fn cycle(&self) -> f64 {
         CYCLE.max(f64::from(CYCLE_TRIPS) * self.srtt)
     }
     /// The smoothed RTT; zero before the first sample.
@@ -156,7 +156,7 @@ impl Path {
         self.least.get().unwrap_or(0.0)
     }
     /// R: the smallest RTT of the last half round trip.
-    fn standing(&self) -> f64 {
+    pub(super) fn standing(&self) -> f64 {
         self.half.get().unwrap_or(0.0)
     }
     /// s: the standard deviation of m.

@@ -68,7 +68,7 @@ impl Judge {
         self.least.update(now, mean + uncertainty, MEMORY);
         // A flow that never saw an empty queue knows R0 at most by single packets. The jitter is
         // estimated too small while few packets are sent.
-        let most = r0 + deviation / 2.0 + 2.0 * path.jitter();
+        let most = r0 + deviation + 2.0 * path.jitter();
         let empty = self.least.get().unwrap_or(mean).min(most);
         let excess = mean - empty - least.max(uncertainty).max(path.jitter());
         self.empty = if excess > 0.0 { 0 } else { self.empty + 1 };
