@@ -116,7 +116,7 @@ def test_numbers_times_units_are_texts():
 
 def test_scenarios_of_another_version_are_read_or_the_error_names_both():
     scenario = ww.Scenario.read(FIRST)
-    make, (version, name, text, changes, parts) = scenario.__reduce__()
+    make, (version, name, text, changes, parts, _) = scenario.__reduce__()
     assert version == ww.__version__
     # Both versions read it as the same scenario.
     assert make("0.0.1", name, text, changes, parts) == scenario

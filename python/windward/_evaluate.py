@@ -16,9 +16,9 @@ from typing import Any
 from . import _page, _windward
 from ._windward import ExpressionController
 
-Subject = str | ExpressionController | type
-"""A name as for ``windward evaluate``, a result of ``windward.controller``, or a class with
-``on_ack``."""
+Subject = str | ExpressionController | type | Mapping[str, object]
+"""A name as for ``windward evaluate``, a result of ``windward.controller``, a class with
+``on_ack``, or a composition, whose ``window`` may be such a class."""
 
 
 class Evaluation:
@@ -192,7 +192,7 @@ def _command(
 def _must_be_subject(name: str, value: object) -> None:
     """Refuses a keyword that is neither an argument nor a subject, and names the argument that may be meant."""
     is_composition = isinstance(value, str) and value.strip().startswith("{")
-    if is_composition or isinstance(value, (ExpressionController, type)) or hasattr(value, "on_ack"):
+    if is_composition or isinstance(value, (ExpressionController, type, Mapping)) or hasattr(value, "on_ack"):
         return
     known = [word for word in inspect.signature(evaluate).parameters if word not in ("subjects", "named")]
     elsewhere = {"out": "folder", "jobs": "threads", "quiet": "progress", "set_": "set"}
@@ -210,6 +210,8 @@ def _given(subject: Subject, name: str | None = None) -> str | tuple[str, object
         if not subject.strip().startswith("{"):
             raise TypeError(f"{name}={subject!r}: it already has a name; pass it as a positional argument")
         return f"{name}={subject}"
+    if isinstance(subject, Mapping):
+        subject = dict(subject)
     name = name or getattr(subject, "name", None) or getattr(subject, "__name__", None)
     if not isinstance(name, str):
         raise TypeError(f"{subject!r} is not a subject: expected a name, a controller or a class")

@@ -38,11 +38,22 @@ class Controller(Protocol):
     - ``on_congestion(Congestion)``, by default half of the packets in flight;
     - ``on_reset(Reset)`` after a timeout, by default ``on_congestion`` and the window ``reset.window_after``;
     - ``on_error_loss(Path)``, for a loss that is certainly not congestion, by default without effect;
-    - ``on_rate_sample(RateSample)``, for the delivery rate, before ``on_ack``, and ``on_lost(LostPacket)`` for each
-      packet that is lost. What they return is ignored. Both need recovery by packet number: ``ww.evaluate`` and
-      ``with_`` choose it, and otherwise the scenario does, ``protocol={"base": "cubic", "recovery": "rack"}``;
+    - ``on_rate_sample(RateSample)``, for the delivery rate, before ``on_ack``; ``on_lost(LostPacket)`` for each
+      packet that is lost; ``on_spurious_losses()``, when all losses since the last reduction turn out to have
+      arrived; ``on_restart_from_idle(Instant)``, before the first packet after the application had no data. They
+      need recovery by packet number: ``ww.evaluate`` and ``with_`` choose it, and otherwise the scenario does,
+      ``protocol={"base": "cubic", "recovery": "rack"}``;
+    - ``on_packet_size()``, after a change of the size of full packets, which no simulation makes;
+    - ``announce(Packet, limited)``, before a data packet leaves: the request to routers that it carries, as
+      ``{"kind": "xcp", "rtt": .., "inter_packet": .., "delta": ..}`` or ``{"kind": "estcp"}``, or None for that of the
+      feedback. ``limited`` is True if the window is what limits the sender;
     - ``pacing_rate``, an attribute or a method of the class: packets per second after each event, or None for no
-      limit but the window.
+      limit but the window;
+    - the attributes ``negotiates_ecn = True``, for ECN by default, ``answers_ecn = False``, if marks are no
+      congestion, and ``limits_itself``, which is True while the class keeps the rate below that of the path.
+
+    All but the first three return None for no change of the window, or the window. docs/python.md has the order of
+    the calls. Times are seconds, and again, as ``now_ps``, ``rtt_ps``, .., whole picoseconds, the unit of the engine.
 
     Default methods change the window without a call of the object; ``ack.cwnd`` is the current one. A class that
     keeps a window of its own cannot undo a default decrease: the window is held, opens as TCP's does up to what the

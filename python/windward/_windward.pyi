@@ -51,6 +51,8 @@ class Run:
 class ControllerSetup:
     initial_window: Final[float]
     rwnd: Final[int]
+    packet_size: Final[int]
+    feedback: Final[str | None]
     seed: Final[int]
 
 @final
@@ -61,6 +63,10 @@ class Path:
     rtt: Final[float]
     srtt: Final[float]
     min_rtt: Final[float]
+    now_ps: Final[int]
+    rtt_ps: Final[int]
+    srtt_ps: Final[int]
+    min_rtt_ps: Final[int]
 
 @final
 class Ack:
@@ -70,20 +76,39 @@ class Ack:
     rtt: Final[float]
     srtt: Final[float]
     min_rtt: Final[float]
+    now_ps: Final[int]
+    rtt_ps: Final[int]
+    srtt_ps: Final[int]
+    min_rtt_ps: Final[int]
     newly_acked: Final[int]
+    newly_acked_bytes: Final[int]
     delivered: Final[int]
     lost: Final[int]
     growth: Final[float]
     in_recovery: Final[bool]
     cwnd_limited: Final[bool]
     allows_growth: Final[bool]
+    is_part: Final[bool]
+    raises: Final[bool]
     marked: Final[bool]
+    flagged: Final[bool]
+    header: Final[dict[str, Any] | None]
+    una: Final[int]
+    high: Final[int]
+    lost_until: Final[int]
+    packet_seq: Final[int]
+    sent: Final[float]
+    sent_ps: Final[int]
 
 @final
 class Congestion:
     path: Final[Path]
     probability: Final[float]
     marked: Final[bool]
+    una: Final[int]
+    high: Final[int]
+    sent: Final[float]
+    sent_ps: Final[int]
     def kept(self, beta: float) -> float: ...
 
 @final
@@ -92,6 +117,8 @@ class Reset:
     cause: Final[str]
     repeated: Final[bool]
     probability: Final[float]
+    una: Final[int]
+    high: Final[int]
     def kept(self, beta: float) -> float: ...
     def window_after(self, cwnd: float) -> float: ...
 
@@ -113,17 +140,29 @@ class RateSample:
     lost: Final[int]
     tx_in_flight: Final[int]
     in_flight: Final[int]
+    prior_in_flight: Final[int]
     rtt: Final[float | None]
+    now_ps: Final[int]
+    rtt_ps: Final[int | None]
+    in_recovery: Final[bool]
     is_app_limited: Final[bool]
 
 @final
 class LostPacket:
     now: Final[float]
+    now_ps: Final[int]
     number: Final[int]
+    sent: Final[float]
+    sent_ps: Final[int]
     total_delivered: Final[int]
     tx_in_flight: Final[int]
     lost: Final[int]
     is_app_limited: Final[bool]
+
+@final
+class Instant:
+    now: Final[float]
+    now_ps: Final[int]
 
 @final
 class Packet:

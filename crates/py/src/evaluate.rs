@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use windward_cli::PythonController;
 use windward_core::protocols::Protocol;
 use windward_evaluation::{Question, StoredEvaluation, Suite};
@@ -11,14 +12,14 @@ use windward_experiments::Effort;
 use windward_experiments::experiment::Subject;
 use windward_report::{Provenance, ReportOptions};
 
-use crate::parts::ExpressionController;
+use crate::parts::{Controllers, ExpressionController};
 use crate::work::{How, experiment_error, watched};
 use crate::{amount, error, parts, values};
 
 /// Reads a controller of a file for the command line.
 pub(crate) fn load(controller: &PythonController) -> Result<Protocol, String> {
     Python::attach(|py| {
-        let PythonController { name, file, object } = controller;
+        let PythonController { name, file, object, .. } = controller;
         let loaded = py.import("windward._evaluate")?.getattr("load")?.call1((file, object))?;
         let (controller, source): (Bound<'_, PyAny>, String) = loaded.extract()?;
         parts::protocol(py, name.clone(), &controller, source)
@@ -43,6 +44,9 @@ impl Given<'_> {
                     let text = format!("{name}={}", expressions.get().composition());
                     return Subject::parse(&text).map_err(error::value);
                 }
+                if let Ok(composition) = controller.cast::<PyDict>() {
+                    return composed(py, &name, composition);
+                }
                 let protocol =
                     parts::protocol(py, name, &controller, parts::source_of(&controller))
                         .map_err(|wrong| PyTypeError::new_err(wrong.value(py).to_string()))?;
@@ -52,6 +56,33 @@ impl Given<'_> {
             }
         }
     }
+}
+
+/// The subject of a composition as a dictionary, whose window may be a class.
+fn composed(py: Python<'_>, name: &str, composition: &Bound<'_, PyDict>) -> PyResult<Subject> {
+    let copy = composition.copy()?;
+    let class = composition.get_item("window")?;
+    let class = class.map(|class| Ok::<_, PyErr>((parts::is_controller(&class)?, class)));
+    let class = class.transpose()?.and_then(|(is_class, class)| is_class.then_some(class));
+    if class.is_some() {
+        copy.set_item("window", name)?;
+        // Results and faults name it so.
+        copy.set_item("name", name)?;
+    }
+    let text = values::setting(&copy, "protocol", &mut Controllers::default())?;
+    let Some(class) = class else {
+        return Subject::parse(&format!("{name}={text}")).map_err(error::value);
+    };
+    let protocol = parts::protocol(py, name.to_owned(), &class, parts::source_of(&class))?;
+    let subject = Subject::own(protocol).map_err(error::value)?;
+    let given = parts::place_of(&class).map(|place| {
+        let _ = copy.set_item("window", place);
+        let _ = copy.del_item("name");
+        let text = values::setting(&copy, "protocol", &mut Controllers::default());
+        text.map(|text| format!("{name}={text}"))
+    });
+    let given = given.transpose()?.unwrap_or_else(|| subject.given.clone());
+    Ok(Subject { given, protocol: text, ..subject })
 }
 
 fn subjects(py: Python<'_>, given: Vec<Given<'_>>) -> PyResult<Vec<Subject>> {
@@ -102,7 +133,12 @@ pub(crate) fn evaluate(
     });
     let mut inquiry = inquiry.map_err(|wrong| experiment_error(py, wrong))?;
     for (key, value) in &changes {
-        let value = values::setting(value, key)?;
+        let mut classes = Controllers::default();
+        let value = values::setting(value, key, &mut classes)?;
+        if !classes.is_empty() {
+            let message = format!("{key}: a class is a subject, and no value of every scenario");
+            return Err(PyTypeError::new_err(message));
+        }
         for experiment in &mut inquiry.experiments {
             experiment.set(key, &value).map_err(|wrong| experiment_error(py, wrong))?;
         }

@@ -1,18 +1,17 @@
 //! `windward.Experiment`, and the reproduction of papers.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple, PyType};
-use windward_core::protocols::Protocol;
+use pyo3::types::{PyDict, PyTuple, PyType};
 use windward_experiments::experiment::RunLength;
 use windward_experiments::{Effort, ExperimentError, builtin};
 use windward_report::{Provenance, ReportOptions};
 use windward_sim::scenario::file::ScenarioFile;
 
-use crate::parts::{self, ExpressionController};
+use crate::parts::{self, Controllers, ExpressionController};
 use crate::table::Table;
 use crate::work::{How, experiment_error, watched};
 use crate::{amount, values};
@@ -36,54 +35,6 @@ pub(crate) struct Experiment {
 /// Inputs of an experiment: name, text, changes, its files, and its controllers in Python.
 pub(crate) type Recipe =
     (String, String, Vec<(String, String)>, Vec<(String, String)>, Controllers);
-
-/// Classes of congestion controllers by their names as protocols.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Controllers(Vec<(String, Arc<Py<PyAny>>)>);
-
-impl<'py> FromPyObject<'_, 'py> for Controllers {
-    type Error = PyErr;
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let all: Vec<(String, Py<PyAny>)> = object.extract()?;
-        Ok(Controllers(all.into_iter().map(|(name, class)| (name, Arc::new(class))).collect()))
-    }
-}
-
-impl<'py> IntoPyObject<'py> for Controllers {
-    type Target = PyList;
-    type Output = Bound<'py, PyList>;
-    type Error = PyErr;
-    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
-        PyList::new(py, self.0.iter().map(|(name, class)| (name, class.bind(py))))
-    }
-}
-
-impl Controllers {
-    /// Adds a class, and returns the name by which scenarios name it as a protocol.
-    fn add(&mut self, class: &Bound<'_, PyAny>) -> PyResult<String> {
-        let name: String = class.getattr("__name__")?.extract()?;
-        let taken = |name: &str| {
-            let other = self.0.iter().find(|(known, _)| known == name);
-            other.is_some_and(|(_, known)| !known.bind(class.py()).is(class))
-                || windward_core::protocols::find(name).is_some()
-        };
-        let numbered = (2_u32..).map(|number| format!("{name}-{number}"));
-        let free = std::iter::once(name.clone()).chain(numbered).find(|name| !taken(name));
-        let name = free.unwrap_or(name);
-        if !self.0.iter().any(|(known, _)| *known == name) {
-            self.0.push((name.clone(), Arc::new(class.clone().unbind())));
-        }
-        Ok(name)
-    }
-
-    fn protocols(&self, py: Python<'_>) -> PyResult<Vec<Protocol>> {
-        let protocol = |(name, class): &(String, Arc<Py<PyAny>>)| {
-            let class = class.bind(py);
-            parts::protocol(py, name.clone(), class, parts::source_of(class))
-        };
-        self.0.iter().map(protocol).collect()
-    }
-}
 
 impl Experiment {
     /// Reads the experiment of a recipe. Files that the recipe lacks are read from the folder of
@@ -166,10 +117,7 @@ impl Experiment {
         let mut recipe = self.recipe();
         for (key, value) in changes.into_iter().flatten().chain(keys.into_iter().flatten()) {
             let key: String = key.extract()?;
-            let value = match parts::group_of_class(&key, &value)? {
-                Some(_) => recipe.4.add(&value)?,
-                None => values::setting(&value, &key)?,
-            };
+            let value = values::setting(&value, &key, &mut recipe.4)?;
             recipe.2.push((key, value));
         }
         Self::of(py, recipe)
@@ -180,7 +128,8 @@ impl Experiment {
     ///     experiment.with_parts(window={"lossy": MyLaw})
     ///
     /// Everything else of such a flow is as in the protocol ``cubic``; a class with
-    /// ``on_rate_sample`` or ``on_lost`` has the loss recovery of RFC 9002. Workers of a sweep
+    /// ``on_rate_sample`` or ``on_lost`` has the loss recovery of RFC 9002. ``with_`` gives it
+    /// another ``base``. Workers of a sweep
     /// import the class, or get it by cloudpickle.
     ///
     /// Args:
@@ -191,7 +140,7 @@ impl Experiment {
         for (group, controller) in window {
             let group: String = group.extract()?;
             let known = controller.is_instance_of::<ExpressionController>();
-            if !known && parts::group_of_class("flows.any.protocol", &controller)?.is_none() {
+            if !known && !parts::is_controller(&controller)? {
                 let repr = controller.repr()?;
                 let message = format!("window: {repr} is not a class with a method on_ack");
                 return Err(PyTypeError::new_err(message));

@@ -179,8 +179,8 @@ mod _windward {
     use super::parts::formula::controller;
     #[pymodule_export]
     use super::parts::{
-        Ack, Congestion, ControllerSetup, ExpressionController, Loss, LostPacket, Packet, Path,
-        Queue, QueueSetup, RateSample, Reset, Steered,
+        Ack, Congestion, ControllerSetup, ExpressionController, Instant, Loss, LostPacket, Packet,
+        Path, Queue, QueueSetup, RateSample, Reset, Steered,
     };
     #[pymodule_export]
     use super::run::Run;

@@ -14,7 +14,7 @@ use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::stack::Stacks;
 use windward_sim::trace::{FlowRow, LinkRow, Trace, cells, columns};
 
-use crate::parts::{self, Aside, Attached};
+use crate::parts::{self, Aside, Attached, Controllers};
 use crate::progress::Progress;
 use crate::run::{Chart, Run, Series};
 use crate::slices::Slices;
@@ -46,8 +46,9 @@ pub(crate) struct Scenario {
     text: String,
     /// Changes, in order.
     changes: Vec<(String, String)>,
-    /// Parts in Python.
+    /// Parts in Python by their places, and congestion controllers by their names as protocols.
     parts: Vec<Attached>,
+    controllers: Controllers,
     file: ScenarioFile,
     pub(crate) built: Arc<windward_sim::Scenario>,
 }
@@ -59,9 +60,13 @@ impl Scenario {
         text: String,
         changes: Vec<(String, String)>,
         parts: Vec<Attached>,
+        controllers: Controllers,
     ) -> PyResult<Self> {
+        let protocols = controllers.protocols(py)?;
         let built = py.detach(|| {
-            let mut file = ScenarioFile::parse(&name, &text)?.with_stacks(&stacks());
+            let mut file = ScenarioFile::parse(&name, &text)?
+                .with_stacks(&stacks())
+                .with_protocols(&protocols);
             for (key, value) in &changes {
                 file.set(key, value)?;
             }
@@ -77,13 +82,22 @@ impl Scenario {
             let message = std::ffi::CString::new(warning.as_str()).map_err(error::failed)?;
             PyErr::warn(py, &category, &message, 2)?;
         }
-        Ok(Scenario { name, text, changes, parts, file, built: Arc::new(built) })
+        Ok(Scenario { name, text, changes, parts, controllers, file, built: Arc::new(built) })
+    }
+
+    fn unchanged(
+        py: Python<'_>,
+        name: String,
+        text: String,
+        controllers: Controllers,
+    ) -> PyResult<Self> {
+        Self::new(py, name, text, Vec::new(), Vec::new(), controllers)
     }
 
     fn from_path(py: Python<'_>, path: &Path) -> PyResult<Self> {
         let text = py.detach(|| ScenarioFile::text(path));
         let text = text.map_err(|wrong| error::unread(py, path, &wrong))?;
-        Self::new(py, ScenarioFile::name(path), text, Vec::new(), Vec::new())
+        Self::unchanged(py, ScenarioFile::name(path), text, Controllers::default())
     }
 
     /// The scenario for an emulation.
@@ -92,7 +106,7 @@ impl Scenario {
     /// If it has parts in Python, which are too slow for a real clock.
     #[cfg(target_os = "linux")]
     pub(crate) fn source(&self, is_open: bool) -> PyResult<windward_net::source::Source> {
-        if !self.parts.is_empty() {
+        if !(self.parts.is_empty() && self.controllers.is_empty()) {
             return Err(error::value("a scenario with parts in Python cannot be emulated"));
         }
         Ok(windward_net::source::Source {
@@ -109,7 +123,8 @@ impl Scenario {
     }
 
     pub(crate) fn slices(&self, py: Python<'_>) -> Slices {
-        Slices::new(&self.built, self.parts.iter().any(|part| part.is_asked(py)))
+        let is_asked = self.parts.iter().any(|part| part.is_asked(py));
+        Slices::new(&self.built, is_asked || !self.controllers.is_empty())
     }
 
     /// A simulation at time zero.
@@ -248,12 +263,13 @@ impl Scenario {
                     );
                     return Err(PyTypeError::new_err(message));
                 }
-                Self::new(py, TEXT.to_owned(), text, Vec::new(), Vec::new())
+                Self::unchanged(py, TEXT.to_owned(), text, Controllers::default())
             }
             (None, Some(keys)) => {
-                let table = values::table(keys, "")?;
+                let mut controllers = Controllers::default();
+                let table = values::table(keys, "", &mut controllers)?;
                 let text = toml::to_string(&table).map_err(error::value)?;
-                Self::new(py, TEXT.to_owned(), text, Vec::new(), Vec::new())
+                Self::unchanged(py, TEXT.to_owned(), text, controllers)
             }
             (Some(_), Some(_)) => {
                 Err(PyTypeError::new_err("a scenario is TOML or keywords; use with_ to change one"))
@@ -286,20 +302,14 @@ impl Scenario {
         keys: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let mut all = self.changes.clone();
-        let mut parts = self.parts(py);
+        let mut controllers = self.controllers.clone();
         for (key, value) in changes.into_iter().flatten().chain(keys.into_iter().flatten()) {
             let key: String = key.extract()?;
-            let value = match parts::group_of_class(&key, &value)? {
-                Some(group) => {
-                    let base = parts::base_of(&value)?.to_owned();
-                    parts.push(Attached::window(group, value.unbind()));
-                    base
-                }
-                None => values::setting(&value, &key)?,
-            };
+            let value = values::setting(&value, &key, &mut controllers)?;
             all.push((key, value));
         }
-        Self::new(py, self.name.clone(), self.text.clone(), all, parts)
+        let (name, text) = (self.name.clone(), self.text.clone());
+        Self::new(py, name, text, all, self.parts(py), controllers)
     }
 
     /// A copy with parts written in Python::
@@ -320,7 +330,8 @@ impl Scenario {
         for (axis, places) in parts.into_iter().flatten() {
             all.extend(Attached::read(&axis.extract::<String>()?, &places)?);
         }
-        Self::new(py, self.name.clone(), self.text.clone(), self.changes.clone(), all)
+        let (name, text, changes) = (self.name.clone(), self.text.clone(), self.changes.clone());
+        Self::new(py, name, text, changes, all, self.controllers.clone())
     }
 
     /// Simulates the scenario. The interpreter lock is released meanwhile, so that threads run
@@ -452,12 +463,15 @@ impl Scenario {
         let attached = attached.map(|part| (part.axis_name(), &part.place, &part.class));
         let attached: Vec<_> = attached.collect();
         let version = env!("CARGO_PKG_VERSION");
-        let parts = (version, &this.name, &this.text, this.changes.clone(), attached);
+        let controllers = this.controllers.clone();
+        let parts = (version, &this.name, &this.text, this.changes.clone(), attached, controllers);
         Ok((slf.get_type().getattr("_of")?, parts.into_pyobject(py)?))
     }
 
     /// For pickle: the scenario is read and checked again by the current version.
+    #[expect(clippy::too_many_arguments, reason = "a scenario is of so many parts")]
     #[classmethod]
+    #[pyo3(signature = (version, name, text, changes, attached, controllers=Controllers::default()))]
     fn _of(
         _class: &Bound<'_, PyType>,
         py: Python<'_>,
@@ -466,6 +480,7 @@ impl Scenario {
         text: String,
         changes: Vec<(String, String)>,
         attached: Vec<(String, Bound<'_, PyAny>, Bound<'_, PyAny>)>,
+        controllers: Controllers,
     ) -> PyResult<Self> {
         let read = || {
             let mut parts = Vec::new();
@@ -474,7 +489,7 @@ impl Scenario {
                 places.set_item(place, class)?;
                 parts.extend(Attached::read(&axis, &places)?);
             }
-            Self::new(py, name, text, changes, parts)
+            Self::new(py, name, text, changes, parts, controllers)
         };
         read().map_err(|wrong| {
             let mine = env!("CARGO_PKG_VERSION");
@@ -500,6 +515,7 @@ impl Scenario {
         self.file.says_the_same_as(&other.file)
             && self.parts.len() == other.parts.len()
             && self.parts.iter().zip(&other.parts).all(same)
+            && self.controllers.are(py, &other.controllers)
     }
 
     fn __repr__(&self) -> String {

@@ -14,7 +14,8 @@ pub struct Subject {
     /// Value of `protocol` for its flows, as for `--set`: a name of the table, or a composition as
     /// an inline table.
     pub protocol: String,
-    /// The protocol of that name, if it is not in the table: a composition with external parts.
+    /// The protocol of that name, if it is not in the table: a composition with external parts. If
+    /// `protocol` is a composition, it takes the window of this one by its name.
     pub own: Option<Protocol>,
     /// Name on a command line.
     pub given: String,
@@ -60,6 +61,9 @@ impl Subject {
     /// the source of the code, each with a checksum.
     pub fn definition(&self) -> String {
         match &self.own {
+            Some(own) if self.protocol.starts_with('{') => {
+                format!("{} of {}", self.protocol, own.source)
+            }
             Some(own) => format!("{} ({})", own.source, own.summary.trim_end_matches('.')),
             None if self.protocol.starts_with('{') => {
                 let crc = checksum(self.protocol.as_bytes());

@@ -11,17 +11,20 @@ use windward_core::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent
 use windward_core::endpoint::window::{
     Controller, ControllerSetup, LEAST_RATE, MakeController, is_rate, is_window,
 };
+use windward_core::packet;
 use windward_core::units::Time;
 use windward_native::{Call, enter};
 
+use super::header::{self, request};
 use super::{
-    Ack, Congestion, LostPacket, Maker, Method, RateSample, Reset, Trouble, events, nanoseconds,
-    report,
+    Ack, Congestion, Instant, LostPacket, Maker, Method, Packet, RateSample, Reset, Trouble,
+    events, nanoseconds, report,
 };
 use crate::error;
 
 /// Valid answers of each method.
 const NEEDED: &str = "expected a window in packets, from 1 to 1048576";
+const NEEDED_OR_NONE: &str = "expected None or a window in packets, from 1 to 1048576";
 
 #[derive(Debug)]
 struct PythonController {
@@ -32,6 +35,9 @@ struct PythonController {
     object: Option<Py<PyAny>>,
     methods: Methods,
     paces: bool,
+    limits_itself: bool,
+    /// The instant of the latest event, for events without one.
+    now: Time,
     whose: &'static str,
     /// True once the user was told that the class misses a method.
     told: &'static AtomicBool,
@@ -46,6 +52,10 @@ struct Methods {
     on_error_loss: Option<Method>,
     on_rate_sample: Option<Method>,
     on_lost: Option<Method>,
+    on_spurious_losses: Option<Method>,
+    on_restart_from_idle: Option<Method>,
+    on_packet_size: Option<Method>,
+    announce: Option<Method>,
 }
 
 /// A decrease of a default method, which a class that keeps a window of its own does not know of.
@@ -60,7 +70,8 @@ struct Held {
 impl MakeController for Maker {
     fn make(&self, setup: ControllerSetup<'_>) -> Box<dyn Controller> {
         let initial_window = setup.endpoint.initial_window;
-        let object = self.object((events::ControllerSetup::of(setup.endpoint, setup.stream),));
+        let setup = events::ControllerSetup::of(setup.endpoint, Some(setup.feedback), setup.stream);
+        let object = self.object((setup,));
         let method = |name| self.method(object.as_ref(), name);
         Box::new(PythonController {
             cwnd: initial_window,
@@ -73,8 +84,14 @@ impl MakeController for Maker {
                 on_error_loss: method("on_error_loss"),
                 on_rate_sample: method("on_rate_sample"),
                 on_lost: method("on_lost"),
+                on_spurious_losses: method("on_spurious_losses"),
+                on_restart_from_idle: method("on_restart_from_idle"),
+                on_packet_size: method("on_packet_size"),
+                announce: method("announce"),
             },
             paces: self.paces,
+            limits_itself: self.limits_itself,
+            now: Time::ZERO,
             whose: self.name,
             told: self.told,
             object,
@@ -85,6 +102,12 @@ impl MakeController for Maker {
     }
     fn samples_rate(&self) -> bool {
         self.samples_rate
+    }
+    fn negotiates_ecn(&self) -> bool {
+        self.negotiates_ecn
+    }
+    fn answers_ecn(&self) -> bool {
+        self.answers_ecn
     }
 }
 
@@ -102,6 +125,7 @@ impl PythonController {
 
     /// Reads the attribute or method `pacing_rate` after an event.
     fn pace(&mut self, now: Time) {
+        self.now = now;
         let (true, Some(object)) = (self.paces, &self.object) else { return };
         let read = |py: Python<'_>| -> PyResult<Option<f64>> {
             let _inside = enter(Call::PacingRate, nanoseconds(now));
@@ -119,28 +143,70 @@ impl PythonController {
         }
     }
 
+    /// Passes news to a method that returns a window, or `None` for no change. Such news has no
+    /// default.
+    fn tell<A>(&mut self, method: fn(&Methods) -> Option<&Method>, now: Time, arguments: A)
+    where
+        A: for<'py> PyCallArgs<'py>,
+    {
+        self.now = now;
+        let Some(method) = method(&self.methods) else { return };
+        let read = |answer: &Bound<'_, PyAny>| match answer.is_none() {
+            true => Ok(None),
+            false => method.number(answer, is_window, NEEDED_OR_NONE).map(Some),
+        };
+        if let Some(window) = method.call(now, arguments, read).flatten() {
+            self.adopt(window, now);
+        }
+        self.pace(now);
+    }
+
     /// Takes a window that the class returned after an acknowledgment. While a default decrease
     /// holds, it is bounded by that.
     fn take(&mut self, window: f64, ack: &AckEvent) {
-        let Some(held) = &mut self.held else {
+        if let Some(held) = &mut self.held
+            && ack.allows_growth()
+        {
+            held.most += if held.restart { ack.growth } else { ack.growth / held.most };
+        }
+        self.adopt(window, ack.path.now);
+    }
+
+    /// Takes a window that the class returned, as far as a default decrease allows it.
+    fn adopt(&mut self, window: f64, now: Time) {
+        let Some(held) = self.held else {
             self.cwnd = window;
             return;
         };
-        if ack.allows_growth() {
-            held.most += if held.restart { ack.growth } else { ack.growth / held.most };
-        }
         if window <= held.most {
             self.held = None;
             self.cwnd = window;
             return;
         }
-        (self.cwnd, held.restart) = (held.most, held.restart);
+        self.cwnd = held.most;
         let missing = if held.restart { "on_reset" } else { "on_congestion" };
-        self.tell(missing, window, ack.path.now);
+        self.warn(missing, window, now);
+    }
+
+    /// True if the class limits itself, so that packets sent now say little of the path.
+    fn limits_itself(&self, now: Time) -> bool {
+        let (true, Some(object)) = (self.limits_itself, &self.object) else { return false };
+        let read = |py: Python<'_>| -> PyResult<bool> {
+            let _inside = enter(Call::Other, nanoseconds(now));
+            let limits = object.bind(py).getattr("limits_itself")?;
+            limits.extract().map_err(|_| {
+                let whose = self.whose;
+                PyTypeError::new_err(format!("{whose}.limits_itself must be True or False"))
+            })
+        };
+        Python::attach(read).unwrap_or_else(|error| {
+            report(Trouble { error, now, whose: self.whose });
+            false
+        })
     }
 
     /// Tells the user once what a class lacks.
-    fn tell(&self, missing: &str, window: f64, now: Time) {
+    fn warn(&self, missing: &str, window: f64, now: Time) {
         if self.told.swap(true, Ordering::Relaxed) {
             return;
         }
@@ -231,14 +297,30 @@ impl Controller for PythonController {
         self.pace(now);
     }
     fn on_lost(&mut self, packet: &estimator::LostPacket, now: Time) {
-        if let Some(method) = &self.methods.on_lost {
-            method.call(now, (LostPacket::new(packet, now),), |_| Ok(()));
-        }
+        let packet = LostPacket::new(packet, now);
+        self.tell(|methods| methods.on_lost.as_ref(), now, (packet,));
+    }
+    fn on_spurious_losses(&mut self) {
+        self.tell(|methods| methods.on_spurious_losses.as_ref(), self.now, ());
     }
     fn on_rate_sample(&mut self, sample: &estimator::RateSample) -> bool {
-        if let Some(method) = &self.methods.on_rate_sample {
-            method.call(sample.now, (RateSample::from(sample),), |_| Ok(()));
-        }
-        false
+        let now = sample.now;
+        self.tell(|methods| methods.on_rate_sample.as_ref(), now, (RateSample::from(sample),));
+        self.limits_itself(now)
+    }
+    fn on_restart_from_idle(&mut self, now: Time) {
+        self.tell(|methods| methods.on_restart_from_idle.as_ref(), now, (Instant::from(now),));
+    }
+    fn on_packet_size(&mut self) {
+        self.tell(|methods| methods.on_packet_size.as_ref(), self.now, ());
+    }
+    fn announce(&mut self, packet: &mut packet::Packet, limited: bool) {
+        let Some(method) = &self.methods.announce else { return };
+        let read = |answer: &Bound<'_, PyAny>| {
+            request(answer).map_err(|_| method.wrong(answer, header::NEEDED))
+        };
+        let arguments = (Packet::from(&*packet), limited);
+        let header = method.call(packet.timestamp, arguments, read);
+        packet.header = header.flatten().unwrap_or(packet.header);
     }
 }

@@ -20,7 +20,8 @@ struct PythonDiscriminator {
 
 impl MakeDiscriminator for Maker {
     fn make(&self, setup: DiscriminatorSetup<'_>) -> Box<dyn Discriminator> {
-        let object = self.object((events::ControllerSetup::of(setup.endpoint, setup.stream),));
+        let object =
+            self.object((events::ControllerSetup::of(setup.endpoint, None, setup.stream),));
         let method = |name| self.method(object.as_ref(), name);
         Box::new(PythonDiscriminator {
             on_ack: method("on_ack"),

@@ -1,4 +1,6 @@
-//! Events for parts in Python. Times are in seconds, windows in packets.
+//! Events for parts in Python. Windows are in packets. Times are in seconds, and again in whole
+//! picoseconds, the unit of the engine: a law that is to repeat one in Rust to the packet must not
+//! round differences of times.
 
 use pyo3::prelude::*;
 use windward_core::endpoint::EndpointConfig;
@@ -6,9 +8,13 @@ use windward_core::endpoint::estimator;
 use windward_core::endpoint::event::{
     self, AckEvent, CongestionEvent, LossEvent, LossSign, ResetCause, ResetEvent,
 };
+use windward_core::endpoint::feedback::FeedbackConfig;
 use windward_core::packet::Flags;
+use windward_core::part::AnyPart;
 use windward_core::rng::Stream;
 use windward_core::units::{Duration, Time};
+
+use super::header::Header;
 
 /// Arguments for the constructor of a congestion controller.
 #[pyclass(frozen, get_all, module = "windward")]
@@ -18,16 +24,26 @@ pub(crate) struct ControllerSetup {
     initial_window: f64,
     /// The receiver's window, packets.
     rwnd: u64,
+    /// Full data packet on the wire, bytes.
+    packet_size: u32,
+    /// Name of the feedback that packets carry, as in ``windward.parts``; None for discriminators.
+    feedback: Option<&'static str>,
     /// Seed for controllers that draw random numbers; different for each connection and each seed
     /// of the run.
     seed: u64,
 }
 
 impl ControllerSetup {
-    pub(super) fn of(endpoint: &EndpointConfig, mut stream: Stream) -> Self {
+    pub(super) fn of(
+        endpoint: &EndpointConfig,
+        feedback: Option<&FeedbackConfig>,
+        mut stream: Stream,
+    ) -> Self {
         // A uniform number has 53 bits.
         let seed = (stream.uniform() * (1_u64 << 53) as f64) as u64;
-        ControllerSetup { initial_window: endpoint.initial_window, rwnd: endpoint.rwnd, seed }
+        let EndpointConfig { initial_window, rwnd, packet_size, .. } = *endpoint;
+        let feedback = feedback.map(|feedback| feedback.words().name);
+        ControllerSetup { initial_window, rwnd, packet_size, feedback, seed }
     }
 }
 
@@ -47,6 +63,14 @@ pub(crate) struct Path {
     srtt: f64,
     /// The smallest RTT sample, seconds; zero before the first.
     min_rtt: f64,
+    /// ``now`` in picoseconds.
+    now_ps: u64,
+    /// ``rtt`` in picoseconds.
+    rtt_ps: u64,
+    /// ``srtt`` in picoseconds.
+    srtt_ps: u64,
+    /// ``min_rtt`` in picoseconds.
+    min_rtt_ps: u64,
 }
 
 impl From<&event::Path> for Path {
@@ -58,6 +82,10 @@ impl From<&event::Path> for Path {
             rtt: path.rtt.as_secs_f64(),
             srtt: path.srtt.as_secs_f64(),
             min_rtt: path.min_rtt.as_secs_f64(),
+            now_ps: path.now.as_ps(),
+            rtt_ps: path.rtt.as_ps(),
+            srtt_ps: path.srtt.as_ps(),
+            min_rtt_ps: path.min_rtt.as_ps(),
         }
     }
 }
@@ -78,8 +106,18 @@ pub(crate) struct Ack {
     srtt: f64,
     /// The smallest RTT sample, seconds; zero before the first.
     min_rtt: f64,
+    /// ``now`` in picoseconds.
+    now_ps: u64,
+    /// ``rtt`` in picoseconds.
+    rtt_ps: u64,
+    /// ``srtt`` in picoseconds.
+    srtt_ps: u64,
+    /// ``min_rtt`` in picoseconds.
+    min_rtt_ps: u64,
     /// Packets acknowledged for the first time; 0 for a duplicate.
     newly_acked: u64,
+    /// The same in bytes on the wire.
+    newly_acked_bytes: u64,
     /// Packets that it reports as arrived, in order or not.
     delivered: u64,
     /// Packets that recovery declared lost because of it.
@@ -92,13 +130,36 @@ pub(crate) struct Ack {
     cwnd_limited: bool,
     /// True if a window may grow on it, by the rules of TCP.
     allows_growth: bool,
+    /// True if it acknowledges a part of a packet, as only a receiver that divides acknowledgments
+    /// does.
+    is_part: bool,
+    /// True if recovery allows growth by the data delivered although ``in_recovery`` is true.
+    raises: bool,
     /// True if it echoes an ECN mark.
     marked: bool,
+    /// True if it echoes the congestion flag of XTCP.
+    flagged: bool,
+    /// The congestion header that it echoes: a dictionary with its ``kind``, or None.
+    header: Header,
+    /// First packet not acknowledged.
+    una: u64,
+    /// One past the highest packet ever sent.
+    high: u64,
+    /// One past the highest packet ever found lost, where recovery numbers transmissions; else 0.
+    lost_until: u64,
+    /// Number of the transmission that triggered it.
+    packet_seq: u64,
+    /// The time at which that was sent, seconds.
+    sent: f64,
+    /// ``sent`` in picoseconds.
+    sent_ps: u64,
 }
 
 impl From<&AckEvent> for Ack {
     fn from(ack: &AckEvent) -> Self {
-        let Path { now, cwnd, in_flight, rtt, srtt, min_rtt } = Path::from(&ack.path);
+        let path = Path::from(&ack.path);
+        let Path { now, cwnd, in_flight, rtt, srtt, min_rtt, .. } = path;
+        let Path { now_ps, rtt_ps, srtt_ps, min_rtt_ps, .. } = path;
         Ack {
             now,
             cwnd,
@@ -106,14 +167,29 @@ impl From<&AckEvent> for Ack {
             rtt,
             srtt,
             min_rtt,
+            now_ps,
+            rtt_ps,
+            srtt_ps,
+            min_rtt_ps,
             newly_acked: ack.newly_acked,
+            newly_acked_bytes: ack.newly_acked_bytes,
             delivered: ack.delivered,
             lost: ack.lost,
             growth: ack.growth,
             in_recovery: ack.in_recovery,
             cwnd_limited: ack.cwnd_limited,
             allows_growth: ack.allows_growth(),
+            is_part: ack.is_part,
+            raises: ack.raises,
             marked: ack.flags.contains(Flags::ECN_ECHO),
+            flagged: ack.flags.contains(Flags::CONGESTION),
+            header: Header(ack.header),
+            una: ack.una,
+            high: ack.high,
+            lost_until: ack.lost_until,
+            packet_seq: ack.packet_seq,
+            sent: ack.sent.as_secs_f64(),
+            sent_ps: ack.sent.as_ps(),
         }
     }
 }
@@ -158,6 +234,30 @@ impl Congestion {
     #[getter]
     fn marked(&self) -> bool {
         self.event.marked
+    }
+
+    /// First packet not acknowledged.
+    #[getter]
+    fn una(&self) -> u64 {
+        self.event.una
+    }
+
+    /// One past the highest packet ever sent: packets before it belong to this window.
+    #[getter]
+    fn high(&self) -> u64 {
+        self.event.high
+    }
+
+    /// The time at which the packet was sent whose ACK reported it, seconds.
+    #[getter]
+    fn sent(&self) -> f64 {
+        self.event.sent.as_secs_f64()
+    }
+
+    /// ``sent`` in picoseconds.
+    #[getter]
+    fn sent_ps(&self) -> u64 {
+        self.event.sent.as_ps()
     }
 
     /// Share of the window that remains after a decrease to ``beta``: the decrease is scaled by the
@@ -207,6 +307,18 @@ impl Reset {
     #[getter]
     fn probability(&self) -> f64 {
         self.event.probability.get()
+    }
+
+    /// First packet not acknowledged.
+    #[getter]
+    fn una(&self) -> u64 {
+        self.event.una
+    }
+
+    /// One past the highest packet ever sent.
+    #[getter]
+    fn high(&self) -> u64 {
+        self.event.high
     }
 
     /// As ``Congestion.kept``.
@@ -265,8 +377,16 @@ pub(crate) struct RateSample {
     tx_in_flight: u64,
     /// Packets in flight now.
     in_flight: u64,
+    /// Packets in flight before the acknowledgment.
+    prior_in_flight: u64,
     /// Round-trip time of that packet, seconds; None if it is not known.
     rtt: Option<f64>,
+    /// ``now`` in picoseconds.
+    now_ps: u64,
+    /// ``rtt`` in picoseconds.
+    rtt_ps: Option<u64>,
+    /// True while a loss of the last round trip is being repaired.
+    in_recovery: bool,
     /// True if the application limited the rate.
     is_app_limited: bool,
 }
@@ -284,7 +404,11 @@ impl From<&estimator::RateSample> for RateSample {
             lost: sample.lost,
             tx_in_flight: sample.tx_in_flight,
             in_flight: sample.in_flight,
+            prior_in_flight: sample.prior_in_flight,
             rtt: sample.rtt.map(Duration::as_secs_f64),
+            now_ps: sample.now.as_ps(),
+            rtt_ps: sample.rtt.map(Duration::as_ps),
+            in_recovery: sample.in_recovery,
             is_app_limited: sample.is_app_limited,
         }
     }
@@ -296,8 +420,14 @@ impl From<&estimator::RateSample> for RateSample {
 pub(crate) struct LostPacket {
     /// The instant, seconds.
     now: f64,
+    /// ``now`` in picoseconds.
+    now_ps: u64,
     /// Its number.
     number: u64,
+    /// The time at which it was sent, seconds.
+    sent: f64,
+    /// ``sent`` in picoseconds.
+    sent_ps: u64,
     /// Packets delivered in all when it was found lost.
     total_delivered: u64,
     /// Packets in flight after it was sent, including itself.
@@ -310,10 +440,33 @@ pub(crate) struct LostPacket {
 
 impl LostPacket {
     pub(crate) fn new(packet: &estimator::LostPacket, now: Time) -> Self {
-        let estimator::LostPacket { number, total_delivered, tx_in_flight, lost, is_app_limited } =
-            *packet;
-        let now = now.as_secs_f64();
-        LostPacket { now, number, total_delivered, tx_in_flight, lost, is_app_limited }
+        LostPacket {
+            now: now.as_secs_f64(),
+            now_ps: now.as_ps(),
+            number: packet.number,
+            sent: packet.sent.as_secs_f64(),
+            sent_ps: packet.sent.as_ps(),
+            total_delivered: packet.total_delivered,
+            tx_in_flight: packet.tx_in_flight,
+            lost: packet.lost,
+            is_app_limited: packet.is_app_limited,
+        }
+    }
+}
+
+/// An instant at which something happened that has no other data.
+#[pyclass(frozen, get_all, module = "windward")]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Instant {
+    /// The instant, seconds.
+    now: f64,
+    /// ``now`` in picoseconds.
+    now_ps: u64,
+}
+
+impl From<Time> for Instant {
+    fn from(now: Time) -> Self {
+        Instant { now: now.as_secs_f64(), now_ps: now.as_ps() }
     }
 }
 

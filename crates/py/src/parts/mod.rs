@@ -11,7 +11,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyType};
+use pyo3::types::{PyDict, PyList, PyType};
 use windward_core::endpoint::discrimination::DiscriminatorConfig;
 use windward_core::endpoint::window::{ControllerConfig, Fault, MakeController, fault};
 use windward_core::network::{AqmConfig, ChannelConfig};
@@ -29,12 +29,13 @@ mod controller;
 mod discriminator;
 mod events;
 pub(crate) mod formula;
+mod header;
 mod loss;
 pub(crate) mod steered;
 
 pub(crate) use aqm::{Queue, QueueSetup};
 pub(crate) use events::{
-    Ack, Congestion, ControllerSetup, Loss, LostPacket, Packet, Path, RateSample, Reset,
+    Ack, Congestion, ControllerSetup, Instant, Loss, LostPacket, Packet, Path, RateSample, Reset,
 };
 pub(crate) use formula::ExpressionController;
 pub(crate) use steered::Steered;
@@ -240,8 +241,12 @@ pub(crate) struct Maker {
     loss_rate: f64,
     /// True for a congestion controller with a pacing rate.
     paces: bool,
-    /// True for one with a method for rate samples or for lost packets.
+    /// True for one with a method of [`OF_NUMBERS`].
     samples_rate: bool,
+    negotiates_ecn: bool,
+    answers_ecn: bool,
+    /// True for one with an attribute `limits_itself`.
+    limits_itself: bool,
     /// True once the user was told that the class misses a method.
     told: &'static AtomicBool,
 }
@@ -265,13 +270,23 @@ impl Maker {
         if !(0.0..=1.0).contains(&loss_rate) {
             return Err(error::value(format!("loss_rate = {loss_rate}: must be from 0 to 1")));
         }
+        let flag = |name: &str, default: bool| match bound.getattr_opt(name)? {
+            Some(flag) if axis == Axis::Window => flag.extract().map_err(|_| {
+                PyTypeError::new_err(format!("{name} of {bound} must be True or False"))
+            }),
+            _ => Ok(default),
+        };
+        let has = |name: &&str| bound.hasattr(*name).unwrap_or(false);
         let maker: &'static Maker = Box::leak(Box::new(Maker {
             class: class.clone_ref(py),
             name: Box::leak(name.unwrap_or_else(|_| "python".to_owned()).into_boxed_str()),
             asked_at_departure: bound.hasattr("on_dequeue")?,
             loss_rate,
             paces: bound.hasattr("pacing_rate")?,
-            samples_rate: bound.hasattr("on_rate_sample")? || bound.hasattr("on_lost")?,
+            samples_rate: axis == Axis::Window && OF_NUMBERS.iter().any(has),
+            negotiates_ecn: flag("negotiates_ecn", false)?,
+            answers_ecn: flag("answers_ecn", true)?,
+            limits_itself: bound.hasattr("limits_itself")?,
             told: Box::leak(Box::new(AtomicBool::new(false))),
         }));
         MAKERS.lock().map_err(error::failed)?.insert(key, maker);
@@ -285,9 +300,14 @@ impl fmt::Debug for Maker {
     }
 }
 
+/// Methods that are called only where recovery numbers transmissions.
+const OF_NUMBERS: [&str; 4] =
+    ["on_rate_sample", "on_lost", "on_spurious_losses", "on_restart_from_idle"];
+
 const NUMBERS: &[Need] = &[Need {
     any_of: &[Ability::TransmissionNumbers],
-    why: "on_rate_sample and on_lost are not called (use the recovery packet-number or rack)",
+    why: "on_rate_sample and on_lost are not called, nor on_spurious_losses and \
+          on_restart_from_idle (use the recovery packet-number or rack)",
 }];
 
 impl CustomPart for Maker {
@@ -302,37 +322,76 @@ impl CustomPart for Maker {
     }
 }
 
-/// The group of a key `flows.GROUP.protocol` whose value is a class of a congestion controller.
+/// True for a class of a congestion controller.
 ///
 /// # Errors
-/// `TypeError` if the value is such a class and the key is another.
-pub(crate) fn group_of_class(key: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
-    if !value.is_instance_of::<PyType>() || !value.hasattr(Axis::Window.method())? {
-        return Ok(None);
+/// Those of its attributes.
+pub(crate) fn is_controller(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(value.is_instance_of::<PyType>() && value.hasattr(Axis::Window.method())?)
+}
+
+/// Classes of congestion controllers by their names as protocols.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Controllers(Vec<(String, Arc<Py<PyAny>>)>);
+
+impl<'py> FromPyObject<'_, 'py> for Controllers {
+    type Error = PyErr;
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let all: Vec<(String, Py<PyAny>)> = object.extract()?;
+        Ok(Controllers(all.into_iter().map(|(name, class)| (name, Arc::new(class))).collect()))
     }
-    let group = key.strip_prefix("flows.").and_then(|rest| rest.strip_suffix(".protocol"));
-    let group = group.filter(|group| !group.contains('.')).ok_or_else(|| {
-        let class = value.repr().map_or_else(|_| "a class".to_owned(), |text| text.to_string());
-        PyTypeError::new_err(format!(
-            "{key} = {class}: a controller is the value of flows.GROUP.protocol"
-        ))
-    })?;
-    Ok(Some(group.to_owned()))
 }
 
-/// The row of the table whose other parts a class gets.
-///
-/// # Errors
-/// As [`Maker::of`].
-pub(crate) fn base_of(class: &Bound<'_, PyAny>) -> PyResult<&'static str> {
-    let maker = Maker::of(class.py(), Axis::Window, &class.clone().unbind())?;
-    Ok(if maker.needs().is_empty() { "cubic" } else { "bbr" })
+impl<'py> IntoPyObject<'py> for Controllers {
+    type Target = PyList;
+    type Output = Bound<'py, PyList>;
+    type Error = PyErr;
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
+        PyList::new(py, self.0.iter().map(|(name, class)| (name, class.bind(py))))
+    }
 }
 
-impl Attached {
-    /// A class as the congestion controller of a group.
-    pub(crate) fn window(group: String, class: Py<PyAny>) -> Self {
-        Attached { axis: Axis::Window, place: group, class }
+impl Controllers {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// True if both have the same classes by the same names.
+    pub(crate) fn are(&self, py: Python<'_>, others: &Self) -> bool {
+        let same = |((a, class), (b, other)): (&(String, _), &(String, _))| {
+            let (class, other): (&Arc<Py<PyAny>>, &Arc<Py<PyAny>>) = (class, other);
+            a == b && class.bind(py).eq(&**other).unwrap_or(false)
+        };
+        self.0.len() == others.0.len() && self.0.iter().zip(&others.0).all(same)
+    }
+
+    /// Adds a class, and returns the name by which scenarios name it as a protocol.
+    pub(crate) fn add(&mut self, class: &Bound<'_, PyAny>) -> PyResult<String> {
+        let name: String = class.getattr("__name__")?.extract()?;
+        let taken = |name: &str| {
+            let other = self.0.iter().find(|(known, _)| known == name);
+            other.is_some_and(|(_, known)| !known.bind(class.py()).is(class))
+                || protocols::find(name).is_some()
+        };
+        let numbered = (2_u32..).map(|number| format!("{name}-{number}"));
+        let free = std::iter::once(name.clone()).chain(numbered).find(|name| !taken(name));
+        let name = free.unwrap_or(name);
+        if !self.0.iter().any(|(known, _)| *known == name) {
+            self.0.push((name.clone(), Arc::new(class.clone().unbind())));
+        }
+        Ok(name)
+    }
+
+    /// The protocols that the names stand for.
+    ///
+    /// # Errors
+    /// As [`protocol`].
+    pub(crate) fn protocols(&self, py: Python<'_>) -> PyResult<Vec<Protocol>> {
+        let protocol = |(name, class): &(String, Arc<Py<PyAny>>)| {
+            let class = class.bind(py);
+            protocol(py, name.clone(), class, source_of(class))
+        };
+        self.0.iter().map(protocol).collect()
     }
 }
 

@@ -152,7 +152,8 @@ impl ScenarioFile {
     }
 
     /// The same file, which may name these protocols as well as rows of the table; they take
-    /// precedence. They are compositions with parts of another crate, which no text can express.
+    /// precedence. They are compositions with parts of another crate, which no text can express. A
+    /// composition may name them as its `window`, and so take no other part of them.
     #[must_use]
     pub fn with_protocols(self, protocols: &[Protocol]) -> Self {
         ScenarioFile { protocols: protocols.into(), ..self }

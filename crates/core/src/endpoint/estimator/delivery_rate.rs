@@ -98,6 +98,8 @@ pub struct RateSample {
 pub struct LostPacket {
     /// Its number.
     pub number: u64,
+    /// The time at which it was sent.
+    pub sent: Time,
     /// Total packets delivered when it was found lost.
     pub total_delivered: u64,
     /// Packets in flight after it was sent, including itself.
@@ -170,6 +172,7 @@ impl DeliveryRate {
         let packet = self.packet(number)?;
         Some(LostPacket {
             number,
+            sent: packet.at,
             total_delivered: self.delivered,
             tx_in_flight: packet.tx_in_flight,
             lost: self.lost - packet.lost,
@@ -306,7 +309,7 @@ mod tests {
         }
         rate.on_delivered(ms(100), 4);
         let one = rate.on_lost(1).expect("known");
-        assert_eq!((one.tx_in_flight, one.lost, one.number), (1, 1, 1));
+        assert_eq!((one.tx_in_flight, one.lost, one.number, one.sent), (1, 1, 1, ms(1)));
         assert_eq!(rate.on_lost(2).map(|p| (p.tx_in_flight, p.lost)), Some((2, 2)));
         let sample = rate.finish(ms(100), 3, 3, true).expect("a sample");
         assert_eq!((sample.lost, sample.newly_lost, sample.prior_in_flight), (2, 2, 6));

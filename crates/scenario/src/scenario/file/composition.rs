@@ -122,7 +122,7 @@ const ROUTERS: &[(&str, RouterKind)] = &{
 
 /// The protocol that a value names or composes from parts. Whether the parts fit together is
 /// checked once their parameters are known. `own` are protocols that the file may name in addition
-/// to the rows of the table.
+/// to the rows of the table, also for their `window` alone.
 ///
 /// A `preset` changes it, except for a recovery that the value names.
 pub(super) fn read(
@@ -152,12 +152,19 @@ fn compose(field: &Field<'_>, own: &[Protocol]) -> Result<Protocol> {
     let has_feedback = keys.feedback.is_some();
     let mut differs = Vec::new();
     let parts = &mut protocol;
-    match keys.window {
-        Some(table) if table.is_table() => {
+    let own_window = keys.window.as_ref().and_then(|field| named(field, own));
+    match (keys.window, own_window) {
+        (Some(table), _) if table.is_table() => {
             parts.window = of_expressions(&table)?;
             differs.push(parts.window.words().name);
         }
-        name => take(name, "window", &ControllerConfig::forms(), &mut parts.window, &mut differs)?,
+        (_, Some(own)) => {
+            parts.window = own.window;
+            differs.push(own.name);
+        }
+        (name, None) => {
+            take(name, "window", &ControllerConfig::forms(), &mut parts.window, &mut differs)?;
+        }
     }
     take(keys.recovery, "recovery", &RecoveryConfig::forms(), &mut parts.recovery, &mut differs)?;
     take(
@@ -197,9 +204,15 @@ fn compose(field: &Field<'_>, own: &[Protocol]) -> Result<Protocol> {
     Ok(protocol)
 }
 
+/// The protocol of the caller that a text names.
+fn named<'a>(field: &Field<'_>, own: &'a [Protocol]) -> Option<&'a Protocol> {
+    let name = field.text().ok()?;
+    own.iter().find(|protocol| protocol.name == name)
+}
+
 fn row(field: &Field<'_>, own: &[Protocol]) -> Result<Protocol> {
     let name = field.text()?;
-    let found = own.iter().find(|p| p.name == name).or_else(|| protocols::find(name));
+    let found = named(field, own).or_else(|| protocols::find(name));
     let all = || own.iter().chain(PROTOCOLS).map(|p| p.name);
     found.copied().ok_or_else(|| field.unknown("protocol", name, all()))
 }

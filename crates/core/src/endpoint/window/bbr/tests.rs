@@ -246,7 +246,8 @@ fn where_in_a_flight_losses_crossed_two_per_cent() {
 }
 
 fn lost_packet(number: u64, total_delivered: u64, tx_in_flight: u64, lost: u64) -> LostPacket {
-    LostPacket { number, total_delivered, tx_in_flight, lost, is_app_limited: false }
+    let (sent, is_app_limited) = (Time::ZERO, false);
+    LostPacket { number, sent, total_delivered, tx_in_flight, lost, is_app_limited }
 }
 
 fn sample(total_delivered: u64, prior_delivered: u64, rate: f64) -> RateSample {
