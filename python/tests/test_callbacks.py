@@ -2,9 +2,12 @@
 
 import functools
 import itertools
+import json
 import pathlib
 import pickle
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -326,3 +329,67 @@ def test_a_window_is_swept_and_evaluated():
     raises = type("Raises", (Silent,), {"on_rate_sample": lambda self, sample: 1 / 0})
     with pytest.raises(ZeroDivisionError):
         ww.evaluate(mine=within(raises), suite=str(SUITE), only="some")
+
+
+CLASS = """
+class Own:
+    negotiates_ecn = True
+    pacing_rate = None
+
+    def __init__(self, setup):
+        print("forged")
+
+    def on_ack(self, ack):
+        return {answer}
+
+    on_congestion = on_error_loss = on_reset = on_ack
+
+    def on_rate_sample(self, sample):
+        pass
+"""
+
+
+def windward(folder, *words):
+    command = [sys.executable, "-m", "windward", *words]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_the_command_line_runs_a_class(tmp_path):
+    (tmp_path / "own.py").write_text(CLASS.format(answer="20.0"))
+    (tmp_path / "scenario.toml").write_text(SWEEP)
+    change = 'flows.u.protocol={ base = "upwind", window = "own.py:Own" }'
+    status, out, err = windward(tmp_path, "run", "scenario.toml", "--json", "--set", change)
+    # The text that a class prints is not part of the result.
+    assert (status, err) == (0, "forged\n")
+    found = json.loads(out)
+    assert found["flows"][0]["protocol"] == "upwind+Own"
+    ours = ww.Scenario(SWEEP.partition("[experiment]")[0]).with_({"flows.u.protocol": within(Silent)})
+    assert found["fingerprint"] == ours.run().fingerprint
+    words = ["--suite", str(SUITE), "--only", "some", "--out", "out"]
+    status, out, err = windward(tmp_path, "evaluate", 'mine={ base = "upwind", window = "own.py:Own" }', *words)
+    assert status == 0 and "mine meets" in out, out + err
+
+
+@pytest.mark.parametrize(
+    ("answer", "change", "status", "says"),
+    [
+        ("1 / 0", "own.py:Own", 1, "Own: ZeroDivisionError: division by zero, in "),
+        ("None", "own.py:Own", 1, "Own: TypeError: Own.on_ack returned None"),
+        ("20.0", "own.py:Owm", 2, "own.py has no `Owm` (did you mean `Own`?)"),
+        ("20.0", "absent.py:Own", 2, "absent.py: cannot read"),
+        ("20.0", "own.py", 2, "name the class too"),
+    ],
+)
+def test_a_class_that_fails_fails_the_command(tmp_path, answer, change, status, says):
+    (tmp_path / "own.py").write_text(CLASS.format(answer=answer))
+    (tmp_path / "scenario.toml").write_text(SWEEP)
+    done = windward(tmp_path, "run", "scenario.toml", "--set", f"flows.u.protocol={change}")
+    assert done[:2] == (status, "") and says in done[2], done
+
+
+def test_a_file_names_no_code(tmp_path):
+    (tmp_path / "own.py").write_text(CLASS.format(answer="20.0"))
+    (tmp_path / "scenario.toml").write_text(SWEEP.replace('"upwind"', '"own.py:Own"'))
+    status, out, err = windward(tmp_path, "run", "scenario.toml")
+    assert (status, out) == (2, "") and "files run no code" in err and "forged" not in err, err

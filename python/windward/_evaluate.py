@@ -225,6 +225,8 @@ def load(file: str, name: str) -> tuple[object, str]:
         text = path.read_bytes()
     except OSError as error:
         raise ValueError(f"{file}: cannot read: {error.strerror}") from None
+    # Standard output has the results alone.
+    sys.stdout = sys.stderr
     # Modules in the folder of the file can be imported, as when it is run.
     sys.path.insert(0, str(path.parent.resolve()))
     specification = importlib.util.spec_from_file_location(path.stem, path)

@@ -2,11 +2,10 @@
 
 use std::time::Duration as WallTime;
 
-use windward_core::endpoint::window::fault;
 use windward_core::units::{Duration, Time};
 use windward_logs::pcap::PcapFile;
 use windward_logs::qlog::QlogFiles;
-use windward_sim::Simulation;
+use windward_sim::{Scenario, Simulation};
 
 use crate::clock::Stopwatch;
 use crate::failure::Failure;
@@ -20,17 +19,19 @@ const SHORT: WallTime = WallTime::from_millis(5);
 
 /// Advances one simulation.
 #[derive(Debug)]
-pub(crate) struct Driver {
+pub(crate) struct Driver<'a> {
+    scenario: &'a Scenario,
     now: Time,
     slice: Duration,
     end: Time,
     progress: Progress,
 }
 
-impl Driver {
-    /// A driver for a simulation at time zero that ends after `duration`.
-    pub(crate) fn new(duration: Duration, quiet: bool) -> Self {
+impl<'a> Driver<'a> {
+    /// A driver for a simulation of this scenario at time zero that ends after `duration`.
+    pub(crate) fn new(scenario: &'a Scenario, duration: Duration, quiet: bool) -> Self {
         Driver {
+            scenario,
             now: Time::ZERO,
             slice: Duration::from_micros(1),
             end: Time::ZERO + duration,
@@ -39,7 +40,7 @@ impl Driver {
     }
 
     /// Handles every event up to and including `until`. Fails if logs cannot be written, or if a
-    /// controller gives an invalid answer.
+    /// part fails or gives an invalid answer.
     pub(crate) fn advance(
         &mut self,
         sim: &mut Simulation,
@@ -48,9 +49,7 @@ impl Driver {
         pcap: Option<&PcapFile>,
     ) -> Result<(), Failure> {
         while self.now < until {
-            if let Some(fault) = fault() {
-                return Err(Failure::Part(fault.to_string()));
-            }
+            self.check()?;
             signals::check()?;
             let slice = Stopwatch::start();
             self.now = until.min(self.now + self.slice);
@@ -66,9 +65,10 @@ impl Driver {
             let share = self.now.as_secs_f64() / self.end.as_secs_f64();
             self.progress.set(share, "");
         }
-        match fault() {
-            Some(fault) => Err(Failure::Part(fault.to_string())),
-            None => Ok(()),
-        }
+        self.check()
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        self.scenario.failure().map_or(Ok(()), |failure| Err(Failure::Part(failure)))
     }
 }

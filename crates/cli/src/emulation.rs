@@ -243,7 +243,7 @@ impl<'a> Emulation<'a> {
                 return Err(Failure::Input(format!("--lead {lead}: the scenario lasts {length}")));
             }
             let until = Time::ZERO + lead;
-            Driver::new(lead, quiet).advance(&mut begun.0, until, None, pcap.as_ref())?;
+            Driver::new(scenario, lead, quiet).advance(&mut begun.0, until, None, pcap.as_ref())?;
         }
         let options =
             testbed::Options { mtu: telling.mtu, offload: telling.offload, ..options.clone() };

@@ -306,7 +306,7 @@ fn dispatch(cli: Cli, given: Given, python: &Python<'_>) -> Result<(), Failure> 
         None => output::print(&Cli::command().render_long_help().to_string()),
         Some(Command::List(args)) => list::list(&args),
         Some(Command::Explain(args)) => explain::explain(&args),
-        Some(Command::Run(args)) => run::run(&args, quiet),
+        Some(Command::Run(args)) => run::run(&args, quiet, python),
         Some(Command::Sweep(args)) => sweep::sweep(&args, quiet, python.interpreter),
         Some(Command::Reproduce(args)) => reproduce::reproduce(&args, quiet),
         Some(Command::Evaluate(args)) => evaluate::evaluate(&args, quiet, python),

@@ -5,9 +5,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use windward_core::protocols::Protocol;
+use windward_core::protocols::{self, Protocol};
 use windward_experiments::experiment::Subject;
 use windward_native::{Call, enter};
+use windward_sim::scenario::file::ScenarioFile;
 
 use crate::failure::Failure;
 
@@ -25,7 +26,8 @@ pub(crate) struct Python<'a> {
     pub(crate) arguments: Vec<OsString>,
 }
 
-/// A congestion controller in a Python file: `FILE.py:OBJECT`, or `NAME=FILE.py:OBJECT`.
+/// A congestion controller in a Python file: `FILE.py:OBJECT`, `NAME=FILE.py:OBJECT`, or
+/// `NAME={ .., window = "FILE.py:OBJECT" }`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PythonController {
     /// Name in reports.
@@ -34,6 +36,8 @@ pub struct PythonController {
     pub file: String,
     /// Name in the file: a class, or a result of `windward.controller`.
     pub object: String,
+    /// The composition that it is the window of, as an inline table in which `name` stands for it.
+    pub composition: Option<String>,
 }
 
 impl PythonController {
@@ -45,7 +49,7 @@ impl PythonController {
             _ => (None, text),
         };
         if rest.starts_with('{') {
-            return None;
+            return Self::within(name?, rest);
         }
         let Some((file, object)) = rest.rsplit_once(".py:") else {
             let problem =
@@ -58,7 +62,26 @@ impl PythonController {
             return Some(Err(problem));
         }
         let (name, object) = (name.unwrap_or(object).to_owned(), object.to_owned());
-        Some(Ok(PythonController { name, file: format!("{file}.py"), object }))
+        Some(Ok(PythonController { name, file: format!("{file}.py"), object, composition: None }))
+    }
+
+    /// Reads the one in a composition.
+    fn within(name: &str, composition: &str) -> Option<Result<Self, String>> {
+        let texts = |quote| composition.split(quote).skip(1).step_by(2);
+        let mut texts = texts('"').chain(texts('\''));
+        let text = texts.find(|text| text.contains(".py:") || text.ends_with(".py"))?;
+        let within = composition.replacen(text, name, 1);
+        let label = if within.contains("name =") || within.contains("name=") {
+            String::new()
+        } else {
+            format!(" name = \"{name}\",")
+        };
+        let composition = Some(format!("{{{label}{}", &within[1..]));
+        Some(Self::parse(text)?.map(|class| PythonController {
+            name: name.to_owned(),
+            composition,
+            ..class
+        }))
     }
 }
 
@@ -110,7 +133,50 @@ impl Python<'_> {
             self.load.ok_or_else(|| wrong("there is no Python in this process".to_owned()))?;
         let _call = enter(Call::Load, 0);
         let subject = Subject::own(load(controller).map_err(wrong)?).map_err(wrong)?;
-        Ok(Subject { given: given.trim().to_owned(), ..subject })
+        let protocol = controller.composition.clone().unwrap_or(subject.protocol);
+        Ok(Subject { given: given.trim().to_owned(), protocol, ..subject })
+    }
+
+    /// Loads the controllers that changes of a scenario name. A process without Python becomes one
+    /// with it to do so.
+    pub(crate) fn find_protocols(
+        &self,
+        scenario: &mut ScenarioFile,
+        file: &Path,
+    ) -> Result<(), Failure> {
+        let mut known: Vec<(PythonController, Protocol)> = Vec::new();
+        scenario.find_protocols(|text| {
+            let Some(class) = PythonController::parse(text) else { return Ok(None) };
+            let class = class.map_err(Failure::Input)?;
+            if let Some((_, protocol)) = known.iter().find(|(known, _)| *known == class) {
+                return Ok(Some(*protocol));
+            }
+            let Some(load) = self.load else { return Err(self.become_python(file)) };
+            let is_taken = |name: &str| {
+                let mut names = known.iter().map(|(_, protocol)| protocol.name);
+                names.any(|known| known == name) || protocols::find(name).is_some()
+            };
+            let numbered = (2_u32..).map(|number| format!("{}-{number}", class.name));
+            let mut names = std::iter::once(class.name.clone()).chain(numbered);
+            let name = names.find(|name| !is_taken(name)).unwrap_or_default();
+            let protocol = load(&PythonController { name, ..class.clone() });
+            let protocol = protocol.map_err(|wrong| Failure::Input(format!("{text}: {wrong}")))?;
+            known.push((class, protocol));
+            Ok(Some(protocol))
+        })
+    }
+
+    /// Runs this command in a process of Python in place of this one. Returns why it cannot.
+    fn become_python(&self, file: &Path) -> Failure {
+        if file == Path::new("-") {
+            let problem = "a scenario that names a class in Python cannot be read from standard \
+                           input: give a file";
+            return Failure::Input(problem.to_owned());
+        }
+        let mut worker = self.worker();
+        worker.args(&self.arguments);
+        let program = self.interpreter.display();
+        Failure::Failed(format!("{program}: cannot be started: {}", replace_by(&mut worker)))
     }
 }
 
@@ -143,6 +209,10 @@ mod tests {
             ["Aimd", "controllers/mine.py", "Aimd"]
         );
         assert_eq!(all(controller("a=C:\\mine.py:Aimd")), ["a", "C:\\mine.py", "Aimd"]);
+        let composed = controller("a={ base = \"upwind\", window = \"mine.py:Aimd\" }");
+        let text = r#"{ name = "a", base = "upwind", window = "a" }"#;
+        assert_eq!(composed.composition.as_deref(), Some(text));
+        assert_eq!(all(composed), ["a", "mine.py", "Aimd"]);
         for text in ["cubic", "quinn:cubic", "mine={ window = \"cubic\" }", "mine=cubic"] {
             assert_eq!(PythonController::parse(text), None, "{text}");
         }

@@ -19,12 +19,16 @@ use crate::drive::Driver;
 use crate::failure::Failure;
 use crate::output::{self, TextTable, rate, seconds, si};
 use crate::pcap::PcapArgs;
+use crate::python::Python;
 use crate::qlog::QlogArgs;
 use crate::scenario_args::{self, ScenarioArgs};
 use crate::signals;
 use crate::trace::TraceArgs;
 
 /// Simulate one scenario
+///
+/// --set may name FILE.py:CLASS, a congestion controller in Python, as the protocol of flows or as
+/// its window. This needs the Python package: `pip install .` in a clone of the repository.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -104,9 +108,10 @@ const MAX_FLOW_ROWS: usize = 24;
 /// Largest number of links that are listed one by one.
 const MAX_LINK_ROWS: usize = 16;
 
-pub(crate) fn run(args: &Args, quiet: bool) -> Result<(), Failure> {
+pub(crate) fn run(args: &Args, quiet: bool, python: &Python<'_>) -> Result<(), Failure> {
     output::claim_json(args.json)?;
-    let file = args.scenario.read()?;
+    let mut file = args.scenario.read()?;
+    python.find_protocols(&mut file, &args.scenario.file)?;
     let scenario = scenario_args::build(&file)?;
     let trace = args.trace.create(&scenario)?;
     let logs = args.qlog.create(&scenario)?;
@@ -177,7 +182,7 @@ pub(crate) fn simulate(
 ) -> Result<(Outcome, Option<TraceFiles>), Failure> {
     let Observers { mut trace, mut chart, logs, pcap } = observers;
     let end = Time::ZERO + scenario.duration;
-    let mut driver = Driver::new(scenario.duration, quiet);
+    let mut driver = Driver::new(scenario, scenario.duration, quiet);
     let mut sim = match (logs, pcap) {
         (Some(logs), Some(pcap)) => {
             Simulation::observed(scenario, Box::new((logs.observer(), pcap.observer())))

@@ -18,7 +18,8 @@ use super::Scenario;
 use crate::input::{self, LARGEST_SETTINGS};
 use crate::stack::Stacks;
 use crate::strict_toml::{
-    Document, Field, KeySource, Keys, Section, TomlType, TomlValue, describe, find, json_schema,
+    Document, Field, KeySource, Keys, Origin, Section, TomlNode, TomlType, TomlValue, describe,
+    find, json_schema,
 };
 
 use build::FileKeys;
@@ -157,6 +158,35 @@ impl ScenarioFile {
     #[must_use]
     pub fn with_protocols(self, protocols: &[Protocol]) -> Self {
         ScenarioFile { protocols: protocols.into(), ..self }
+    }
+
+    /// Takes protocols of the caller for texts that name the protocol or the `window` of a flow and
+    /// that a change has set: a file cannot name code. `find` gets each such text. The name of a
+    /// protocol that it returns replaces the text; see [`ScenarioFile::with_protocols`].
+    ///
+    /// # Errors
+    /// The first of `find`.
+    pub fn find_protocols<E>(
+        &mut self,
+        mut find: impl FnMut(&str) -> Result<Option<Protocol>, E>,
+    ) -> Result<(), E> {
+        let mut own = self.protocols.to_vec();
+        let mut replace = |node: &mut TomlNode| {
+            let (TomlValue::Text(text), Origin::Set(_)) = (&mut node.value, &node.origin) else {
+                return Ok(());
+            };
+            let Some(protocol) = find(text)? else { return Ok(()) };
+            protocol.name.clone_into(text);
+            own.push(protocol);
+            Ok(())
+        };
+        for flow in self.document.table.items_mut("flows") {
+            let Some(node) = flow.value_mut("protocol") else { continue };
+            replace(node)?;
+            node.value_mut("window").map_or(Ok(()), &mut replace)?;
+        }
+        self.protocols = own.into();
+        Ok(())
     }
 
     /// Sets the value at a dotted key, as `--set` and sweep axes do: `duration`,

@@ -109,6 +109,14 @@ impl TomlTable {
         entry.map(|(_, node)| node)
     }
 
+    /// The items of an array of tables; none if there is no such array.
+    pub(crate) fn items_mut(&mut self, key: &str) -> &mut [TomlNode] {
+        match self.entries.iter_mut().find(|(name, _)| name == key) {
+            Some((_, TomlNode { value: TomlValue::Array(items), .. })) => items,
+            _ => &mut [],
+        }
+    }
+
     /// The entry of that name, made by `default` if there is none.
     pub(crate) fn entry(&mut self, key: &str, default: impl FnOnce() -> TomlNode) -> &mut TomlNode {
         let known = self.entries.iter().position(|(name, _)| name == key);
@@ -191,6 +199,12 @@ impl TomlTable {
 }
 
 impl TomlNode {
+    /// The value of a key, if this is a table that has it.
+    pub(crate) fn value_mut(&mut self, key: &str) -> Option<&mut TomlNode> {
+        let TomlValue::Table(table) = &mut self.value else { return None };
+        table.entries.iter_mut().find(|(name, _)| name == key).map(|(_, node)| node)
+    }
+
     /// Errors if a text in it has a control character; `key` is its key in the message.
     pub(crate) fn check_texts(&self, source: Source<'_>, key: &str) -> Result<(), FileError> {
         match &self.value {

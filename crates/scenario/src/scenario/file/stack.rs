@@ -32,6 +32,11 @@ pub(super) fn named<'a>(
             .error(format!("{name} is not available: {why}"))
             .with_help("`windward list --stacks` lists the available stacks"));
     }
+    if name.contains(".py:") {
+        return Err(field.error("a class in Python cannot be loaded here").with_help(
+            "`windward run --set` and `windward evaluate` load classes; files run no code",
+        ));
+    }
     let all: Vec<&str> = stacks.iter().map(|stack| stack.facts().name).collect();
     if all.is_empty() {
         return Err(field.error("unknown stack: this program has no stacks").with_help(
