@@ -94,7 +94,7 @@ pub struct RateSample {
 }
 
 /// A transmission found lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LostPacket {
     /// Its number.
     pub number: u64,

@@ -11,9 +11,11 @@ use super::path::{CYCLE_TRIPS, Losses};
 /// C is cut from at most so many windows: as a NewReno's window, and not once more where the shadow
 /// has already reduced cwnd.
 const HIGHEST: f64 = 1.5;
-/// A smaller ceiling than this grows by a quarter in a round trip: a packet would be too much. The
-/// least one is a quarter of the least window.
-const SMALL: f64 = 8.0;
+/// A smaller ceiling than this grows by a share of itself in a round trip: without timeouts, growth
+/// by a packet in a queue of few packets would be too much for others.
+const SMALL: f64 = 6.0;
+/// The least ceiling: a packet in two round trips.
+const LOWEST: f64 = 0.5;
 /// Round trips after a halving in which C grows by single packets only: a queue that drops or marks
 /// early is empty after each cut.
 const PAUSE: f64 = 10.0;
@@ -83,7 +85,7 @@ impl Ceiling {
         let congested = (1.0 - floor.granted() / rate).clamp(0.0, 1.0);
         self.until = number + cwnd.min(self.window) as u64;
         let whole = self.window.min(HIGHEST * cwnd);
-        self.window = (whole * (1.0 - 0.5 * congested)).max(LEAST / SMALL);
+        self.window = (whole * (1.0 - 0.5 * congested)).max(LOWEST);
         self.credit = 0.0;
         self.was_cut = true;
         self.pause = self.pause.max(libm::trunc(PAUSE * congested));
@@ -184,14 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn a_small_ceiling_moves_by_quarters_and_a_cut_pauses_the_fast_growth() {
+    fn a_small_ceiling_grows_by_a_sixth_and_a_cut_pauses_the_fast_growth() {
         let mut trips = Trips::with(0.0);
         for _ in 0..20 {
             trips.pass(2, 1, false);
         }
-        // It is half a packet at least, and grows by a quarter in every other round trip.
-        assert_eq!(trips.ceiling.window(), 0.5);
-        assert_eq!(trips.pass(1, 0, false), 0.625);
+        // It is half a packet at least, and grows in every other round trip.
+        assert_eq!(trips.pass(1, 1, false), 0.5);
+        assert_eq!(trips.pass(1, 0, false), 0.5 + 0.5 / 6.0);
         // A cut by half, and ten round trips of single packets; then 5 %.
         let mut trips = Trips::with(0.0);
         assert_eq!(trips.pass(1, 1, true), 75.0);

@@ -7,24 +7,26 @@ use crate::endpoint::estimator::RateSample;
 /// The share of the window in the queue that shows a full pipe, and the share by which the
 /// bandwidth grows at least in a round trip until it is full.
 const FULL: f64 = 0.1;
-/// Round trips without such growth that show a full pipe.
+/// Round trips without such growth, or with a flood, that show a full pipe.
 const STILL: u32 = 3;
 /// The fewest losses that make a round trip a flood, if they are also more than [`MOST`].
-const FLOOD: f64 = 10.0;
+const FLOOD: f64 = 3.0;
 
 /// The state of a start-up.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StartUp {
     bandwidth: f64,
-    /// Round trips without growth of the bandwidth.
+    /// Round trips in a row without growth of the bandwidth, and all with a flood: many flows that
+    /// flood a queue see their bandwidth grow by chance.
     still: u32,
+    floods: u32,
     /// The largest window: unlimited the first time, later as NewReno's ssthresh.
     most: f64,
 }
 
 impl StartUp {
     pub(super) fn upto(most: f64) -> Self {
-        StartUp { bandwidth: 0.0, still: 0, most }
+        StartUp { bandwidth: 0.0, still: 0, floods: 0, most }
     }
 
     /// The window after a packet arrived, if it was `cwnd` (rule 10), or `None` if the pipe is full
@@ -39,15 +41,14 @@ impl StartUp {
     ) -> Option<f64> {
         let is_limit = sample.prior_in_flight as f64 >= 0.5 * cwnd;
         if is_over && is_limit {
-            let grows = path.bandwidth() >= (1.0 + FULL) * self.bandwidth;
-            if grows && !is_flood(path.trip) {
+            self.still += 1;
+            if path.bandwidth() >= (1.0 + FULL) * self.bandwidth {
                 (self.bandwidth, self.still) = (path.bandwidth(), 0);
-            } else {
-                self.still += 1;
             }
+            self.floods += u32::from(is_flood(path.trip));
         }
         let queues = path.backlog_now(cwnd) > target.max(FULL * cwnd);
-        if self.still >= STILL || queues || cwnd >= self.most {
+        if self.still + self.floods >= STILL || queues || cwnd >= self.most {
             return None;
         }
         let grows = is_limit && !is_flood(path.so_far(sample.total_delivered));
@@ -83,8 +84,8 @@ mod tests {
             StartUp::upto(f64::INFINITY).step(80.0, &path(lost), &sample, 2.0, false)
         };
         assert_eq!(step(0), Some(81.0));
-        // 9 of 39 are fewer than ten, 16 of 46 are 34.8 %, and 17 of 47 are 36.2 %.
-        assert_eq!((step(9), step(16), step(17)), (Some(81.0), Some(81.0), Some(80.0)));
+        // 16 of 46 are 34.8 %, and 17 of 47 are 36.2 %.
+        assert_eq!((step(16), step(17)), (Some(81.0), Some(80.0)));
     }
 
     #[test]

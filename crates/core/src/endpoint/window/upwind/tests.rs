@@ -3,6 +3,7 @@
 
 use super::*;
 
+use super::floor::tests::Known;
 use super::path::Losses;
 use super::path::tests::{feed, sample};
 use crate::endpoint::event::Path as Now;
@@ -46,43 +47,69 @@ fn windows(controller: &Upwind) -> (f64, f64, f64) {
     (controller.cwnd(), controller.competition.shadow(), controller.ceiling.window())
 }
 
-#[test]
-fn losses_change_nothing_in_delay_mode_but_the_shadow() {
-    let mut controller = upwind();
-    controller.on_congestion(&congestion(400, 1.0, false));
-    assert_eq!(windows(&controller), (80.0, 40.0, f64::INFINITY));
-    // By half of a half.
-    controller.on_congestion(&congestion(480, 0.5, false));
-    assert_eq!(windows(&controller), (80.0, 30.0, f64::INFINITY));
-    // In competition the window falls by as much as the shadow, to the shadow at least.
-    controller.mode = UpwindMode::Competitive;
-    controller.on_congestion(&congestion(560, 1.0, false));
-    assert_eq!(windows(&controller), (65.0, 15.0, f64::INFINITY));
-    controller.cwnd = 16.0;
-    controller.on_congestion(&congestion(640, 1.0, false));
-    assert_eq!(windows(&controller), (8.5, 7.5, f64::INFINITY));
+fn lose(controller: &mut Upwind, number: u64, ms: u64) {
+    let packet = LostPacket { number, ..LostPacket::default() };
+    controller.on_lost(&packet, at(ms));
 }
 
-/// The discriminator takes all losses for corruption: the window is bounded nevertheless.
-#[test]
-fn losses_above_the_floor_bound_the_window_whatever_the_discriminator_says() {
+/// An Upwind whose queue has its longest length, so that losses are congestion.
+fn full() -> Upwind {
     let mut controller = upwind();
-    let lost = |number| LostPacket {
-        number,
-        total_delivered: 0,
-        tx_in_flight: 80,
-        lost: 1,
-        is_app_limited: false,
-    };
-    controller.on_lost(&lost(1000), at(400));
-    // The half of 1.5 x 80.
-    assert_eq!(windows(&controller), (80.0, 80.0, 60.0));
-    controller.on_rate_sample(&sample(401, 80));
-    assert!(controller.cwnd() <= 61.0 && controller.competition.shadow() <= 61.0);
+    controller.floor = Box::new(Known(1.0));
+    for ms in 400..500 {
+        controller.path.on_sample(&sample(ms, 100), ms as f64 / 1e3, 0.1);
+        controller.cause.on_arrival(ms as f64 / 1e3, 1.0, &controller.path);
+    }
+    controller
+}
+
+#[test]
+fn losses_change_nothing_in_delay_mode_but_the_shadow_which_a_flight_halves_at_most() {
+    let mut controller = full();
+    lose(&mut controller, 1000, 500);
+    assert_eq!(windows(&controller), (80.0, 40.0, f64::INFINITY));
+    assert!(controller.competition.overflows(20.4) && !controller.competition.overflows(20.6));
+    // Sent before the first loss was found.
+    lose(&mut controller, 1080, 580);
+    assert_eq!(windows(&controller), (80.0, 40.0, f64::INFINITY));
+    // In competition the window falls by as much as the shadow, to the shadow at least.
+    controller.mode = UpwindMode::Competitive;
+    lose(&mut controller, 1081, 660);
+    assert_eq!(windows(&controller), (60.0, 20.0, f64::INFINITY));
+    controller.cwnd = 21.0;
+    lose(&mut controller, 2000, 740);
+    assert_eq!(windows(&controller), (11.0, 10.0, f64::INFINITY));
+    // Spurious losses give back the shadow before the flight, and what was known of overflows.
+    controller.on_spurious_losses();
+    assert_eq!(windows(&controller), (11.0, 20.0, f64::INFINITY));
+}
+
+#[test]
+fn losses_of_start_up_are_no_overflow() {
+    let mut controller = full();
+    controller.ceiling = Ceiling::none();
+    lose(&mut controller, 1000, 500);
+    assert_eq!(windows(&controller), (80.0, 40.0, f64::INFINITY));
+    assert!(!controller.competition.overflows(0.6));
+}
+
+/// The queue is short, so that all losses seem to be those of the path: the window is bounded
+/// nevertheless.
+#[test]
+fn losses_above_the_floor_bound_the_window_whatever_their_cause_seems_to_be() {
+    let mut controller = full();
+    controller.floor = Box::new(Known(0.0));
+    controller.on_rate_sample(&sample(501, 80));
+    lose(&mut controller, 1000, 502);
+    // The half of 1.5 windows.
+    let (cwnd, shadow, ceiling) = windows(&controller);
+    assert_eq!((shadow, ceiling), (80.0, 0.75 * cwnd));
+    controller.on_rate_sample(&sample(503, 80));
+    assert!(controller.cwnd() <= ceiling && controller.competition.shadow() <= ceiling);
     // Spurious losses give back what was before the cut.
     controller.on_spurious_losses();
-    assert_eq!(controller.ceiling.window(), f64::INFINITY);
-    assert_eq!(controller.competition.shadow(), 80.0);
+    let (_, shadow, ceiling) = windows(&controller);
+    assert_eq!((shadow, ceiling), (80.0, f64::INFINITY));
 }
 
 #[test]
@@ -266,13 +293,13 @@ fn a_mark_ends_grants_for_a_while() {
 /// nothing of it.
 #[test]
 fn a_mark_is_not_undone() {
-    let mut controller = upwind();
-    controller.on_congestion(&congestion(400, 0.5, false));
-    assert_eq!(controller.competition.shadow(), 60.0);
-    controller.on_congestion(&congestion(410, 1.0, true));
-    assert_eq!(windows(&controller), (40.0, 30.0, 40.0));
+    let mut controller = full();
+    lose(&mut controller, 1000, 500);
+    assert_eq!(controller.competition.shadow(), 40.0);
+    controller.on_congestion(&congestion(510, 1.0, true));
+    assert_eq!(windows(&controller), (40.0, 20.0, 40.0));
     controller.on_spurious_losses();
-    assert_eq!(windows(&controller), (40.0, 30.0, 40.0));
+    assert_eq!(windows(&controller), (40.0, 20.0, 40.0));
 }
 
 fn composed() -> Protocol {
