@@ -100,15 +100,11 @@ impl Path {
         if sample.prior_delivered < self.began {
             return false;
         }
-        self.trip = self.so_far(sample.total_delivered);
+        let delivered = (sample.total_delivered - self.began) as f64;
+        self.trip = Losses { lost: self.lost, sent: self.lost + delivered };
         self.trips += 1;
         (self.began, self.lost) = (sample.total_delivered, 0.0);
         true
-    }
-
-    /// The losses of the present round trip, when so many packets were delivered in total.
-    pub(super) fn so_far(&self, delivered: u64) -> Losses {
-        Losses { lost: self.lost, sent: self.lost + (delivered - self.began) as f64 }
     }
 
     /// A quarter of a round trip is over.

@@ -7,7 +7,7 @@ use crate::endpoint::estimator::RateSample;
 /// The share of the window in the queue that shows a full pipe, and the share by which the
 /// bandwidth grows at least in a round trip until it is full.
 const FULL: f64 = 0.1;
-/// Round trips without such growth, or with a flood, that show a full pipe.
+/// Round trips without such growth that show a full pipe.
 const STILL: u32 = 3;
 /// The fewest losses that make a round trip a flood, if they are also more than [`MOST`].
 const FLOOD: f64 = 3.0;
@@ -16,17 +16,15 @@ const FLOOD: f64 = 3.0;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StartUp {
     bandwidth: f64,
-    /// Round trips in a row without growth of the bandwidth, and all with a flood: many flows that
-    /// flood a queue see their bandwidth grow by chance.
+    /// Round trips in a row without growth of the bandwidth.
     still: u32,
-    floods: u32,
     /// The largest window: unlimited the first time, later as NewReno's ssthresh.
     most: f64,
 }
 
 impl StartUp {
     pub(super) fn upto(most: f64) -> Self {
-        StartUp { bandwidth: 0.0, still: 0, floods: 0, most }
+        StartUp { bandwidth: 0.0, still: 0, most }
     }
 
     /// The window after a packet arrived, if it was `cwnd` (rule 10), or `None` if the pipe is full
@@ -45,14 +43,13 @@ impl StartUp {
             if path.bandwidth() >= (1.0 + FULL) * self.bandwidth {
                 (self.bandwidth, self.still) = (path.bandwidth(), 0);
             }
-            self.floods += u32::from(is_flood(path.trip));
         }
         let queues = path.backlog_now(cwnd) > target.max(FULL * cwnd);
-        if self.still + self.floods >= STILL || queues || cwnd >= self.most {
+        let floods = is_over && is_flood(path.trip);
+        if self.still >= STILL || floods || queues || cwnd >= self.most {
             return None;
         }
-        let grows = is_limit && !is_flood(path.so_far(sample.total_delivered));
-        Some(if grows { cwnd + sample.newly_acked as f64 } else { cwnd })
+        Some(if is_limit { cwnd + sample.newly_acked as f64 } else { cwnd })
     }
 }
 
@@ -66,26 +63,24 @@ mod tests {
     use super::super::path::tests::{feed, sample};
     use super::*;
 
-    /// A path of 80 ms on which 1000 packets arrive in a second, of which `lost` were lost in the
-    /// present round trip.
+    /// A path of 80 ms on which 1000 packets arrive in a second. The last round trip lost `lost`
+    /// packets and delivered 80.
     fn path(lost: u64) -> Path {
         let mut path = Path::default();
         feed(&mut path, 80, 480, |_| 80.0);
-        path.on_sample(&sample(480, 80), 0.48, 0.08);
-        (0..lost).for_each(|_| path.on_lost());
+        path.trip = Losses { lost: lost as f64, sent: lost as f64 + 80.0 };
         path
     }
 
     #[test]
-    fn the_window_grows_by_what_arrives_until_a_third_is_lost() {
-        let step = |lost: u64| {
-            // 30 of the round trip have arrived, of a window that is used.
+    fn the_window_grows_by_what_arrives_until_a_round_trip_loses_more_than_a_third() {
+        let step = |lost: u64, is_over| {
             let sample = RateSample { prior_in_flight: 80, ..sample(510, 80) };
-            StartUp::upto(f64::INFINITY).step(80.0, &path(lost), &sample, 2.0, false)
+            StartUp::upto(f64::INFINITY).step(80.0, &path(lost), &sample, 2.0, is_over)
         };
-        assert_eq!(step(0), Some(81.0));
-        // 16 of 46 are 34.8 %, and 17 of 47 are 36.2 %.
-        assert_eq!((step(16), step(17)), (Some(81.0), Some(80.0)));
+        assert_eq!((step(0, false), step(44, false)), (Some(81.0), Some(81.0)));
+        // 43 of 123 are 35.0 %, and 44 of 124 are 35.5 %.
+        assert_eq!((step(43, true), step(44, true)), (Some(81.0), None));
     }
 
     #[test]
