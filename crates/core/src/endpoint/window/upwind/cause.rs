@@ -5,13 +5,12 @@
 //! congestion. These are e and p of CETEN (eten2004, section 5), learned by the sender alone. As
 //! long as nothing else is known, a loss in a long queue is congestion.
 
+use super::floor::FADE;
 use super::path::{Losses, Path};
 use crate::endpoint::estimator::Greatest;
 
 /// A queue of this share of the longest one of a cycle is long.
 const LONG: f64 = 0.9;
-/// Packets after which the counts have faded.
-const FADED: f64 = 500.0;
 
 /// The losses of a long queue and of a shorter one.
 #[derive(Debug, Clone, Default)]
@@ -30,7 +29,7 @@ impl Cause {
         self.count(0.0, arrived, path);
     }
 
-    /// A packet was found lost. Returns P.
+    /// A packet was found lost. Returns P (rule 13).
     pub(super) fn on_lost(&mut self, path: &Path) -> f64 {
         self.count(1.0, 1.0, path);
         if !self.is_long(path) {
@@ -46,7 +45,7 @@ impl Cause {
     }
 
     fn count(&mut self, lost: f64, sent: f64, path: &Path) {
-        let kept = 1.0 - (sent / FADED).min(1.0);
+        let kept = 1.0 - (sent / FADE).min(1.0);
         for counts in [&mut self.short, &mut self.long] {
             counts.lost *= kept;
             counts.sent *= kept;
@@ -145,13 +144,12 @@ mod tests {
     }
 
     #[test]
-    fn counts_fade_in_500_packets() {
+    fn counts_fade_together() {
         let mut sender = Sender::default();
         sender.cause.short = Losses { lost: 50.0, sent: 500.0 };
-        (0..500).for_each(|_| sender.cause.count(0.0, 1.0, &sender.path));
-        // (1 - 1/500)^500
-        let kept = 0.998_f64.powi(500);
+        (0..3000).for_each(|_| sender.cause.count(0.0, 1.0, &sender.path));
+        let kept = (1.0 - 1.0 / 3000.0_f64).powi(3000);
         assert!((sender.cause.short.lost - 50.0 * kept).abs() < 1e-9);
-        assert!((sender.cause.long.sent - 500.0 * (1.0 - kept)).abs() < 1e-9);
+        assert!((sender.cause.long.sent - 3000.0 * (1.0 - kept)).abs() < 1e-6);
     }
 }

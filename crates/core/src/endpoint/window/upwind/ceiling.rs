@@ -14,8 +14,6 @@ const HIGHEST: f64 = 1.5;
 /// A smaller ceiling than this grows by a share of itself in a round trip: without timeouts, growth
 /// by a packet in a queue of few packets would be too much for others.
 const SMALL: f64 = 6.0;
-/// The least ceiling: a packet in two round trips.
-const LOWEST: f64 = 0.5;
 /// Round trips after a halving in which C grows by single packets only: a queue that drops or marks
 /// early is empty after each cut.
 const PAUSE: f64 = 10.0;
@@ -64,14 +62,14 @@ impl Ceiling {
         self.is_free
     }
 
-    /// Packets arrived or were lost (rule 6).
+    /// Packets arrived or were lost (rule 5).
     pub(super) fn grant(&mut self, packets: f64, floor: &dyn Floor) {
         let f = floor.rate();
         // Credit for two round trips outlasts the judgment of a queue.
         self.credit = (self.credit + f * packets).min(2.0 * f * FEW.max(self.sent));
     }
 
-    /// The packet `number` was lost at the window `cwnd` (rules 6 and 7).
+    /// The packet `number` was lost at the window `cwnd` (rules 5 and 6).
     pub(super) fn on_lost(&mut self, number: u64, cwnd: f64, floor: &dyn Floor) {
         self.grant(1.0, floor);
         if self.is_free || number <= self.until {
@@ -85,13 +83,13 @@ impl Ceiling {
         let congested = (1.0 - floor.granted() / rate).clamp(0.0, 1.0);
         self.until = number + cwnd.min(self.window) as u64;
         let whole = self.window.min(HIGHEST * cwnd);
-        self.window = (whole * (1.0 - 0.5 * congested)).max(LOWEST);
+        self.window = (whole * (1.0 - 0.5 * congested)).max(LEAST / 4.0);
         self.credit = 0.0;
         self.was_cut = true;
         self.pause = self.pause.max(libm::trunc(PAUSE * congested));
     }
 
-    /// A round trip is over (rule 8). `is_starting` is true if start-up is not over, or was not when
+    /// A round trip is over (rules 4 and 7). `is_starting` is true if start-up is not over, or was not when
     /// the packets of the round trip were sent.
     pub(super) fn on_trip(&mut self, trip: Losses, is_starting: bool, is_empty: bool) {
         self.is_free = is_starting || self.was_starting;

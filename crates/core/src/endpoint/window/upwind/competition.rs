@@ -3,14 +3,11 @@
 use super::LEAST;
 use super::path::{CYCLE, CYCLE_TRIPS, Path};
 
-/// The share of the shadow by which it shrinks in a round trip without known overflows.
+/// The share of a remembered window that is forgotten in a round trip: of the shadow without known
+/// overflows, and of the largest window.
 const FADES: f64 = 0.01;
-/// The share by which the largest window decays in a round trip.
-const TOP: f64 = 0.002;
 /// A queue above the target for so many round trips is that of others.
 const SHORT: u32 = 5;
-/// The round trip of a spell of competition from which it may end.
-const SETTLED: u32 = 3;
 
 /// The shadow, and the evidence of other flows in the queue.
 #[derive(Debug, Clone, Copy, Default)]
@@ -21,8 +18,7 @@ pub(super) struct Competition {
     /// Round trips since the queue was empty, and since it was short.
     since_empty: u32,
     since_short: u32,
-    /// Round trips of the present spell, and the time until which the shadow stays without overflows.
-    spell: u32,
+    /// The time until which the shadow stays without overflows.
     stays_until: f64,
     /// The time until which an overflow is known.
     known_until: f64,
@@ -49,12 +45,12 @@ impl Competition {
         self.shadow = self.shadow.min(most);
     }
 
-    /// True if the queue is known to overflow (rule 16).
+    /// True if the queue is known to overflow (rule 15).
     pub(super) fn overflows(&self, now: f64) -> bool {
         now < self.known_until
     }
 
-    /// Records the length of the queue.
+    /// Counts the round trips since the queue was empty and short (rule 16).
     pub(super) fn see(&mut self, is_over: bool, path: &Path, cwnd: f64, target: f64) {
         let (is_empty, passed) = (path.is_empty(), u32::from(is_over));
         let is_short = is_empty || path.backlog(cwnd) < target;
@@ -70,15 +66,15 @@ impl Competition {
         if !is_over {
             return false;
         }
-        self.top = (self.top * (1.0 - TOP)).max(cwnd);
+        self.top = (self.top * (1.0 - FADES)).max(cwnd);
         let begins = self.since_short >= SHORT || self.since_empty >= CYCLE_TRIPS;
         if begins {
-            (self.spell, self.stays_until) = (0, now + CYCLE);
+            self.stays_until = now + CYCLE;
         }
         begins
     }
 
-    /// Packets were acknowledged in competitive mode. Returns the window (rule 18).
+    /// Packets were acknowledged in competitive mode. Returns the window (rule 17).
     pub(super) fn follow(&mut self, now: f64, cwnd: f64, acked: f64, growth: f64) -> f64 {
         if self.overflows(now) {
             self.shadow += growth / self.shadow;
@@ -87,16 +83,6 @@ impl Competition {
             self.shadow = (self.shadow - FADES * acked).max(LEAST);
         }
         if cwnd < self.shadow { (cwnd + 0.5 * acked).min(self.shadow) } else { cwnd }
-    }
-
-    /// True if the queue has emptied at the end of a round trip of competition (rule 19): it ends.
-    pub(super) fn ends(&mut self, path: &Path, cwnd: f64) -> bool {
-        self.spell += 1;
-        let ends = self.spell >= SETTLED && path.is_empty();
-        if ends {
-            self.leave(cwnd);
-        }
-        ends
     }
 
     /// Competition is over, or the help of routers.
@@ -114,7 +100,7 @@ impl Competition {
         before - self.shadow
     }
 
-    /// A loss or a mark is an overflow of the queue (rule 16).
+    /// A loss or a mark is an overflow of the queue (rule 15).
     pub(super) fn on_overflow(&mut self, now: f64) {
         self.known_until = self.known_until.max(now + CYCLE);
     }
@@ -172,10 +158,10 @@ mod tests {
         assert!((competition.shadow() - 81.0).abs() < 0.01, "{}", competition.shadow());
         (0..8000).for_each(|_| _ = competition.watch(0.0, 90.0, 1.0, false));
         assert_eq!(competition.shadow(), 90.0);
-        // 0.2 % of it are forgotten in a round trip.
+        // 1 % of it is forgotten in a round trip.
         competition.watch(0.0, 50.0, 1.0, true);
         competition.watch(0.0, 50.0, 1.0, false);
-        assert!((competition.shadow() - 0.998 * 90.0).abs() < 1e-9, "{}", competition.shadow());
+        assert!((competition.shadow() - 0.99 * 90.0).abs() < 1e-9, "{}", competition.shadow());
         // A loss that is congestion by one half, and another that would take it below the half.
         let shadow = competition.shadow();
         assert!((competition.cut(0.5, 0.5 * shadow) - 0.25 * shadow).abs() < 1e-9);
@@ -198,17 +184,11 @@ mod tests {
     }
 
     #[test]
-    fn the_window_rises_to_the_shadow_by_half_a_packet_and_competition_ends_when_the_queue_does() {
+    fn the_window_rises_to_the_shadow_by_half_a_packet() {
         let mut competition = Competition { since_short: SHORT, ..Competition::none(80.0) };
         competition.watch(0.0, 80.0, 0.0, true);
         assert_eq!(competition.follow(0.0, 70.0, 1.0, 1.0), 70.5);
         assert_eq!(competition.follow(0.0, 79.8, 1.0, 1.0), 80.0);
         assert_eq!(competition.follow(0.0, 85.0, 1.0, 1.0), 85.0);
-        let (empty, full) = (path(0), path(20));
-        let ends: Vec<_> = [&empty, &empty, &full, &empty]
-            .into_iter()
-            .map(|path| competition.ends(path, 80.0))
-            .collect();
-        assert_eq!(ends, [false, false, false, true]);
     }
 }

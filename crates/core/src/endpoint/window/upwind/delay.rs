@@ -47,7 +47,7 @@ impl Delay {
         self.velocity = 1.0;
     }
 
-    /// The window after a packet arrived, if it was `cwnd` (rule 12). `target` packets are to wait
+    /// The window after a packet arrived, if it was `cwnd` (rule 10). `target` packets are to wait
     /// in the queue, and 1 / delta is the smallest step in a round trip.
     pub(super) fn step(
         &mut self,
@@ -87,7 +87,7 @@ impl Delay {
     }
 
     /// Detects a longer path at the end of a round trip, and returns the window to begin anew with
-    /// (rule 13): the delay of a queue that this window fills changes by a larger share than the
+    /// (rule 11): the delay of a queue that this window fills changes by a larger share than the
     /// window.
     pub(super) fn judge_path(
         &mut self,
@@ -100,7 +100,9 @@ impl Delay {
         // Others that fill the queue keep it full.
         let jump = self.jump.take().filter(|_| !overflows);
         self.jump = match jump {
-            Some(Jump { least, most, delay: was }) if (delay - was).abs() <= (1.0 - SHRUNK) * was => {
+            Some(Jump { least, most, delay: was })
+                if (delay - was).abs() <= (1.0 - SHRUNK) * was =>
+            {
                 let (least, most) = (least.min(cwnd), most.max(cwnd));
                 if least <= SHRUNK * most {
                     *self = Delay::begin(most, false, 0);

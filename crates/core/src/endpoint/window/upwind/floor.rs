@@ -13,7 +13,7 @@ use super::verdict::Verdict;
 pub(super) const FEW: f64 = 100.0;
 /// Packets after which counts have faded to 1/e, or those of [`CYCLE_TRIPS`] round trips if these
 /// are more: a burst must not be all that the counts of a large window know.
-const FADE: f64 = 3000.0;
+pub(super) const FADE: f64 = 3000.0;
 /// The largest loss rate that a path may have: a queue too short to be seen drops more.
 pub(super) const MOST: f64 = 0.35;
 /// The largest floor that is assumed: the losses of others are among them.
@@ -69,7 +69,7 @@ impl Moves {
     }
 }
 
-/// The floor, from the losses of round trips without a standing queue (rules 2 to 4).
+/// The floor, from the losses of round trips without a standing queue (rules 2 and 3).
 #[derive(Debug, Clone, Default)]
 pub(super) struct Estimate {
     known: Losses,

@@ -7,14 +7,16 @@
 //! |---|---|
 //! | `path` | the definitions: delays, round trips |
 //! | `verdict` | 1, whether a queue stands |
-//! | `floor` | 2 to 5, the loss rate of the path |
-//! | `ceiling` | 6 to 8, the window that losses above it allow |
-//! | `start_up` | 10 and 11 |
-//! | `delay` | 12 and 13, two packets in the queue |
-//! | `competition` | 15 to 19, beside flows that fill the queue |
-//! | `guide` | 20, help from routers |
+//! | `floor` | 2 and 3, the loss rate of the path |
+//! | `ceiling` | 4 to 7, the window that losses above it allow |
+//! | `start_up` | 8 and 9 |
+//! | `delay` | 10 and 11, two packets in the queue |
+//! | `cause` | 13, whether a loss is congestion |
+//! | `competition` | 15 to 18, beside flows that fill the queue |
+//! | `guide` | 20, marks and help from routers |
 //!
-//! This file joins them: which rule comes when, the pace, and what a reset leaves.
+//! This file joins them: which rule comes when, the limits (12), flights (14), and what a restart
+//! leaves (19).
 
 mod cause;
 mod ceiling;
@@ -98,7 +100,7 @@ enum UpwindMode {
 }
 
 /// A window of packets one of which was lost: the first loss and all packets sent before it was
-/// found. C and the shadow are those before it: spurious losses restore them.
+/// found (rule 14). C and the shadow are those before it: spurious losses restore them.
 #[derive(Debug, Clone, Copy)]
 struct Flight {
     until: u64,
@@ -191,7 +193,7 @@ impl Upwind {
         1.0 / self.config.delta
     }
 
-    /// The largest window (rule 14).
+    /// The largest window (rule 12).
     fn most(&self) -> f64 {
         2.0 * self.path.bandwidth() * self.path.srtt() + 10.0
     }
@@ -226,7 +228,7 @@ impl Upwind {
         self.judge_guide(now);
     }
 
-    /// Start-up (rules 10 and 11).
+    /// Start-up (rules 8 and 9).
     fn start_up(&mut self, sample: &RateSample, target: f64, is_over: bool) {
         let Some(cwnd) = self.start_up.step(self.cwnd, &self.path, sample, target, is_over) else {
             self.mode = UpwindMode::Delay;
@@ -240,7 +242,7 @@ impl Upwind {
         self.cwnd = cwnd;
     }
 
-    /// Competition with other flows in the queue (rules 15 to 19).
+    /// Competition with other flows in the queue (rules 15 to 18).
     fn compete(&mut self, now: f64, acked: f64, is_over: bool) {
         let growth = self.config.growth * acked;
         match self.mode {
@@ -252,7 +254,7 @@ impl Upwind {
             }
             UpwindMode::Competitive => {
                 self.cwnd = self.competition.follow(now, self.cwnd, acked, growth);
-                if is_over && self.competition.ends(&self.path, self.cwnd) {
+                if is_over && self.path.is_empty() {
                     self.leave();
                 }
             }
@@ -279,7 +281,7 @@ impl Controller for Upwind {
     fn cwnd(&self) -> f64 {
         self.cwnd
     }
-    /// Rule 14.
+    /// Rule 12.
     fn pacing_rate(&self) -> Option<f64> {
         let srtt = self.path.srtt();
         if srtt == 0.0 {

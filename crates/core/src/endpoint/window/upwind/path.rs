@@ -15,8 +15,6 @@ pub(super) const CYCLE_TRIPS: u32 = 20;
 const EMPTY: f64 = 0.02;
 /// The fewest RTTs of a verdict on the queue; half of them make a mean.
 pub(super) const SAMPLES: usize = 8;
-/// Deviations by which the smallest of many means lies below the true value.
-const CHANCE: f64 = 2.0;
 /// Deviations beyond which a value is not chance.
 pub(super) const SURE: f64 = 4.0;
 
@@ -165,7 +163,7 @@ impl Path {
     }
     /// 2 s + J: the part of a delay that is noise.
     pub(super) fn noise(&self) -> f64 {
-        CHANCE * self.deviation + self.jitter()
+        2.0 * self.deviation + self.jitter()
     }
     /// dq: the queueing delay.
     pub(super) fn delay(&self) -> f64 {
@@ -173,7 +171,8 @@ impl Path {
         let most = 1.1 * self.floor() + SURE * self.deviation + self.jitter();
         // No mean is below R0, unless it is from before a change of the path.
         let base = base.max(self.floor()).min(most);
-        (recent - base - CHANCE * self.deviation).max(0.0)
+        // The smallest of many means lies two deviations below the true value.
+        (recent - base - 2.0 * self.deviation).max(0.0)
     }
     /// b: the packets of a window that wait in the queue.
     pub(super) fn backlog(&self, cwnd: f64) -> f64 {

@@ -27,8 +27,8 @@ impl StartUp {
         StartUp { bandwidth: 0.0, still: 0, most }
     }
 
-    /// The window after a packet arrived, if it was `cwnd` (rule 10), or `None` if the pipe is full
-    /// (rule 11).
+    /// The window after a packet arrived, if it was `cwnd` (rule 8), or `None` if the pipe is full
+    /// (rule 9).
     pub(super) fn step(
         &mut self,
         cwnd: f64,
@@ -95,9 +95,8 @@ mod tests {
         let last = RateSample { prior_in_flight: 80, ..sample(510, 80) };
         // The third round trip without growth, after a first one with 1000 packets a second.
         let mut start_up = StartUp::upto(f64::INFINITY);
-        let ends: Vec<_> = (0..4)
-            .map(|_| start_up.step(80.0, &path(0), &last, 2.0, true).is_none())
-            .collect();
+        let ends: Vec<_> =
+            (0..4).map(|_| start_up.step(80.0, &path(0), &last, 2.0, true).is_none()).collect();
         assert_eq!(ends, [false, false, false, true]);
         // Eight RTTs of 90 ms: 80 x 10 / 90 = 8.9 packets wait, a ninth.
         let mut queue = path(0);
