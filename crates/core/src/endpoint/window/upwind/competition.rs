@@ -1,13 +1,11 @@
 //! Competition: the shadow S, the window that a NewReno would have, and when it bounds cwnd.
 
 use super::LEAST;
-use super::path::{CYCLE, CYCLE_TRIPS, Path};
+use super::path::{CYCLE, CYCLE_TRIPS};
 
 /// The share of a remembered window that is forgotten in a round trip: of the shadow without known
 /// overflows, and of the largest window.
 const FADES: f64 = 0.01;
-/// A queue above the target for so many round trips is that of others.
-const SHORT: u32 = 5;
 
 /// The shadow, and the evidence of other flows in the queue.
 #[derive(Debug, Clone, Copy, Default)]
@@ -15,9 +13,8 @@ pub(super) struct Competition {
     shadow: f64,
     /// The largest recent window.
     top: f64,
-    /// Round trips since the queue was empty, and since it was short.
+    /// Round trips since the queue was empty.
     since_empty: u32,
-    since_short: u32,
     /// The time until which the shadow stays without overflows.
     stays_until: f64,
     /// The time until which an overflow is known.
@@ -50,12 +47,9 @@ impl Competition {
         now < self.known_until
     }
 
-    /// Counts the round trips since the queue was empty and short (rule 16).
-    pub(super) fn see(&mut self, is_over: bool, path: &Path, cwnd: f64, target: f64) {
-        let (is_empty, passed) = (path.is_empty(), u32::from(is_over));
-        let is_short = is_empty || path.backlog(cwnd) < target;
-        self.since_empty = if is_empty { 0 } else { self.since_empty + passed };
-        self.since_short = if is_short { 0 } else { self.since_short + passed };
+    /// Counts the round trips since the queue was empty (rule 16).
+    pub(super) fn see(&mut self, is_over: bool, is_empty: bool) {
+        self.since_empty = if is_empty { 0 } else { self.since_empty + u32::from(is_over) };
     }
 
     /// Packets were acknowledged in delay mode, for which S grows by `growth` / S (rule 15). Returns
@@ -67,7 +61,7 @@ impl Competition {
             return false;
         }
         self.top = (self.top * (1.0 - FADES)).max(cwnd);
-        let begins = self.since_short >= SHORT || self.since_empty >= CYCLE_TRIPS;
+        let begins = self.since_empty >= CYCLE_TRIPS;
         if begins {
             self.stays_until = now + CYCLE;
         }
@@ -88,7 +82,7 @@ impl Competition {
     /// Competition is over, or the help of routers.
     pub(super) fn leave(&mut self, cwnd: f64) {
         self.top = cwnd;
-        (self.since_empty, self.since_short) = (0, 0);
+        self.since_empty = 0;
     }
 
     /// A loss that is congestion with this probability reduces S, but not below `least` (rule 15).
@@ -114,40 +108,25 @@ impl Competition {
 
 #[cfg(test)]
 mod tests {
-    use super::super::path::tests::feed;
     use super::*;
 
-    /// A path of 80 ms without a queue, and then one of `longer` ms.
-    fn path(longer: u64) -> Path {
-        let mut path = Path::default();
-        feed(&mut path, 1, 600, |ms| if ms < 400 { 80.0 } else { (80 + longer) as f64 });
-        path
-    }
-
-    /// The round trip of delay mode after which competition begins at a window of 80 packets, if the
-    /// queue has the given length in each.
-    fn begins(longer: impl Fn(u32) -> u64) -> Option<u32> {
-        let mut competition = Competition::none(80.0);
-        (1..100).find(|trip| {
-            competition.see(true, &path(longer(*trip)), 80.0, 2.0);
-            competition.watch(0.0, 80.0, 1.0, true)
-        })
+    /// A flow whose queue was not empty for a cycle.
+    fn late() -> Competition {
+        Competition { since_empty: CYCLE_TRIPS, ..Competition::none(80.0) }
     }
 
     #[test]
-    fn a_queue_that_is_never_short_or_never_empty_is_that_of_others() {
-        // 20 ms are 16 packets of the target of two; 1.9 ms are 1.9, more than 2 % of R0; 1 ms is
-        // less.
-        assert_eq!(begins(|_| 20), Some(5));
-        assert_eq!(begins(|trip| if trip % 5 == 0 { 1 } else { 20 }), None);
-        let mut competition = Competition::none(80.0);
-        let mut short = Path::default();
-        feed(&mut short, 1, 600, |ms| if ms < 400 { 80.0 } else { 81.9 });
-        let first = (1..100).find(|_| {
-            competition.see(true, &short, 80.0, 2.0);
-            competition.watch(0.0, 80.0, 1.0, true)
-        });
-        assert_eq!(first, Some(20));
+    fn a_queue_that_is_not_empty_for_twenty_round_trips_is_that_of_others() {
+        let begins = |is_empty: fn(u32) -> bool| {
+            let mut competition = Competition::none(80.0);
+            (1..100).find(|trip| {
+                competition.see(true, is_empty(*trip));
+                competition.watch(0.0, 80.0, 1.0, true)
+            })
+        };
+        assert_eq!(begins(|_| false), Some(20));
+        assert_eq!(begins(|trip| trip == 19), Some(39));
+        assert_eq!(begins(|trip| trip % 20 == 0), None);
     }
 
     #[test]
@@ -170,7 +149,7 @@ mod tests {
 
     #[test]
     fn it_grows_after_an_overflow_stays_for_20_s_and_fades() {
-        let mut competition = Competition { since_short: SHORT, ..Competition::none(80.0) };
+        let mut competition = late();
         assert!(competition.watch(100.0, 80.0, 0.0, true));
         let at = |competition: &mut Competition, now: f64| {
             competition.follow(now, 80.0, 1.0, 1.0);
@@ -185,7 +164,7 @@ mod tests {
 
     #[test]
     fn the_window_rises_to_the_shadow_by_half_a_packet() {
-        let mut competition = Competition { since_short: SHORT, ..Competition::none(80.0) };
+        let mut competition = late();
         competition.watch(0.0, 80.0, 0.0, true);
         assert_eq!(competition.follow(0.0, 70.0, 1.0, 1.0), 70.5);
         assert_eq!(competition.follow(0.0, 79.8, 1.0, 1.0), 80.0);

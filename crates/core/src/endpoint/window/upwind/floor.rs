@@ -16,7 +16,7 @@ pub(super) const FEW: f64 = 100.0;
 pub(super) const FADE: f64 = 3000.0;
 /// The largest loss rate that a path may have: a queue too short to be seen drops more.
 pub(super) const MOST: f64 = 0.35;
-/// The largest floor that is assumed: the losses of others are among them.
+/// The largest floor that is assumed: losses of a queue may be among them.
 const ASSUMED: f64 = 0.1;
 /// A move of the mean RTT, seconds; so many show a queue that overflows again and again.
 const MOVE: f64 = 0.033;
@@ -28,6 +28,8 @@ pub(super) trait Floor: Debug + Send + Sync {
     fn rate(&self) -> f64;
     /// f, and what chance may add: what a cut grants.
     fn granted(&self) -> f64;
+    /// A round trip of start-up is over, at the end of which no queue was seen.
+    fn on_start_trip(&mut self, trip: Losses);
     /// A round trip is over, whose losses are not those of start-up, with the smoothed RTT `srtt`.
     fn on_trip(&mut self, trip: Losses, srtt: f64);
     /// There is a verdict on the queue.
@@ -73,6 +75,10 @@ impl Moves {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Estimate {
     known: Losses,
+    /// Those of start-up before a queue was seen, and the round trips for which they count: with few
+    /// packets in flight, later means tell the floor late or, behind delayed ACKs, never.
+    early: Losses,
+    early_trips: u32,
     /// Those without a standing queue since one was last sure to stand.
     run: Losses,
     /// All since the last run, for a queue that never empties.
@@ -83,24 +89,35 @@ pub(super) struct Estimate {
 }
 
 impl Estimate {
-    /// The largest floor now.
-    fn most(&self) -> f64 {
-        if self.is_assumed { ASSUMED } else { MOST }
+    /// The losses that tell the floor, and its largest value.
+    fn told(&self) -> (Losses, f64) {
+        if self.early_trips > 0 && self.early.sent > self.known.sent {
+            return (self.early, ASSUMED);
+        }
+        (self.known, if self.is_assumed { ASSUMED } else { MOST })
     }
 }
 
 impl Floor for Estimate {
     fn rate(&self) -> f64 {
-        self.known.rate().min(self.most())
+        let (losses, most) = self.told();
+        losses.rate().min(most)
     }
 
     fn granted(&self) -> f64 {
         // Few losses do not tell 0.9 from 1 %: half a standard deviation more.
-        let chance = 0.5 * libm::sqrt(self.known.lost) / self.known.sent.max(FEW);
-        (self.known.rate() + chance).min(self.most())
+        let (losses, most) = self.told();
+        let chance = 0.5 * libm::sqrt(losses.lost) / losses.sent.max(FEW);
+        (losses.rate() + chance).min(most)
+    }
+
+    fn on_start_trip(&mut self, trip: Losses) {
+        self.early.add(trip);
+        self.early_trips = CYCLE_TRIPS;
     }
 
     fn on_trip(&mut self, trip: Losses, srtt: f64) {
+        self.early_trips = self.early_trips.saturating_sub(1);
         if self.is_assumed {
             return;
         }
@@ -148,6 +165,7 @@ pub(super) mod tests {
         fn granted(&self) -> f64 {
             self.0
         }
+        fn on_start_trip(&mut self, _: Losses) {}
         fn on_trip(&mut self, _: Losses, _: f64) {}
         fn on_verdict(&mut self, _: &Verdict) {}
     }
@@ -209,6 +227,20 @@ pub(super) mod tests {
         assert!((floor.granted() - 10.5 / 900.0).abs() < 1e-12);
         floor.known = losses(50.0, 100.0);
         assert_eq!((floor.rate(), floor.granted()), (MOST, MOST));
+    }
+
+    #[test]
+    fn the_losses_of_start_up_are_the_floor_for_twenty_round_trips_up_to_a_tenth() {
+        let mut floor = Estimate::default();
+        floor.on_start_trip(losses(1.0, 20.0));
+        floor.on_start_trip(losses(4.0, 80.0));
+        assert!((floor.rate() - 0.05).abs() < 1e-3, "{}", floor.rate());
+        floor.on_start_trip(losses(40.0, 100.0));
+        assert_eq!((floor.rate(), floor.granted()), (ASSUMED, ASSUMED));
+        (0..19).for_each(|_| floor.on_trip(losses(0.0, 10.0), 0.1));
+        assert_eq!(floor.rate(), ASSUMED);
+        floor.on_trip(losses(0.0, 10.0), 0.1);
+        assert_eq!(floor.rate(), 0.0);
     }
 
     /// The round trip from which a floor is assumed, if one of 20 packets is lost in each, and the

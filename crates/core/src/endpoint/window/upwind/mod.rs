@@ -44,7 +44,7 @@ use delay::Delay;
 use floor::{Estimate, Floor};
 use guide::Guide;
 use path::Path;
-use start_up::StartUp;
+use start_up::{StartUp, is_flood};
 use verdict::Judge;
 
 /// The least window, packets.
@@ -210,6 +210,9 @@ impl Upwind {
         let is_unsettled = is_starting || !self.delay.is_settled(sample.prior_delivered);
         self.ceiling.on_trip(self.path.trip, is_unsettled, self.judge.is_empty());
         let verdict = self.judge.on_trip(now, &self.path);
+        if is_starting && self.path.is_flat() && !is_flood(self.path.trip) {
+            self.floor.on_start_trip(self.path.trip);
+        }
         // What start-up does to the path tells nothing of it.
         if !self.ceiling.is_free() {
             self.floor.on_trip(self.path.trip, self.path.srtt());
@@ -344,7 +347,7 @@ impl Controller for Upwind {
             self.on_trip(sample, now);
         }
         let target = self.target();
-        self.competition.see(is_over, &self.path, self.cwnd, target);
+        self.competition.see(is_over, self.path.is_empty());
         match self.mode {
             UpwindMode::StartUp => self.start_up(sample, target, is_over),
             // A window above the shadow responds to delay in competition too.

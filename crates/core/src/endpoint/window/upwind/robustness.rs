@@ -129,8 +129,9 @@ fn a_clock_that_steps_forward_costs_seconds_and_no_flood() {
         path.ahead += secs(step);
         let (_, queue) = carried(&mut path, secs(4));
         assert!(queue <= PIPE, "{step} s: a queue of {queue}");
+        // The queue of the step may be held for 20 s, as one of others.
         let (share, queue) = carried(&mut path, secs(10));
-        assert!(share > 0.9 && queue < 10, "{step} s: {share} {queue}");
+        assert!(share > 0.9 && queue < PIPE / 2, "{step} s: {share} {queue}");
     }
 }
 

@@ -10,7 +10,7 @@ const FULL: f64 = 0.1;
 /// Round trips without such growth that show a full pipe.
 const STILL: u32 = 3;
 /// The fewest losses that make a round trip a flood, if they are also more than [`MOST`].
-const FLOOD: f64 = 3.0;
+const FLOOD: f64 = 5.0;
 
 /// The state of a start-up.
 #[derive(Debug, Clone, Copy)]
