@@ -245,7 +245,7 @@ fn several_behind_an_aqm_drop_hardly_more_than_standard_flows() {
         assert!(drops <= 2.0 * standard + 0.01, "{place}");
         assert!(goodput > 0.9, "{place}");
     }
-    let unbounded = "'upwind', upwind = { bound = false }";
+    let unbounded = "'upwind', upwind = { ceiling = false }";
     let (drops, _) = behind(unbounded, 4, 4, "queue = '1000p', aqm = 'codel'");
     assert!(drops > 0.2, "{drops}");
 }
