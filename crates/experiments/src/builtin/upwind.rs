@@ -21,6 +21,8 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("upwind/goals-jitter"),
         file!("upwind/goals-beside"),
         file!("upwind/goals-itself"),
+        file!("upwind/goals-small"),
+        file!("upwind/goals-opening"),
         file!("upwind/goals-aqm"),
         file!("upwind/worst-alone"),
         file!("upwind/worst-beside"),
