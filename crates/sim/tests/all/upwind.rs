@@ -151,11 +151,10 @@ fn a_link_that_held_packets_for_ten_minutes_is_used_at_once() {
 }
 
 /// 200 flows over 100 Mbit/s, with an RTT of 40 ms and room for five packets per flow in all. There
-/// is no congestion collapse (RFC 2914): goodput is the whole link. But a flow that starts while the
-/// queue is full never saw an empty one, and may take drops for losses of the path: up to half of
-/// the packets are sent again, where NewReno repeats 5 %. An open defect.
+/// is no congestion collapse (RFC 2914): goodput is the whole link, and little more is sent again
+/// than by NewReno, which repeats 5 %. A start-up that did not end at floods repeated a half.
 #[test]
-fn a_crowd_uses_the_link_though_it_repeats_too_much() {
+fn a_crowd_uses_the_link_and_repeats_little() {
     let crowd = |protocol: &str, seed: u64| {
         let outcome: Outcome = run(&build(&format!(
             "duration = '12s'\nwarmup = '8s'\nseed = {seed}\n\
@@ -169,7 +168,7 @@ fn a_crowd_uses_the_link_though_it_repeats_too_much() {
     };
     for seed in 1..=3 {
         let (goodput, again) = crowd("upwind", seed);
-        assert!(goodput > 0.9 && again < 0.55, "seed {seed}: {goodput} {again}");
+        assert!(goodput > 0.9 && again < 0.15, "seed {seed}: {goodput} {again}");
     }
     let (goodput, again) = crowd("newreno", 1);
     assert!(goodput > 0.9 && again < 0.1, "{goodput} {again}");
