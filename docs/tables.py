@@ -32,7 +32,7 @@ from pathlib import Path
 
 TABLE = re.compile(r"<!-- (table|made): (.*?) -->\n(.*?)<!-- end -->", re.DOTALL)
 CITED = re.compile(r"(-?\d[\d.]*)<!-- ((?:least|most): )?([\w-]+), ([^,>]+), ([^,>]+) -->")
-FAILED = re.compile(r"([\w ]+), ([^:;|]+): ([\d.e+-]+) \([\d.e+-]+\)")
+FAILED = re.compile(r"(\w[\w ]*), ([^:;|]+): ([\d.e+-]+) \([\d.e+-]+\)")
 
 
 def cells(folder, spec):
@@ -109,8 +109,8 @@ def answers(folder, spec):
         if not answer or answer in ("meets", "not applicable"):
             continue
         decide = (claim["answers"][0] for claim in criterion["claims"] if claim["answers"][0]["answer"] == answer)
-        numbers = (f"{claim['quantity']}: {claim['measured']}" for claim in decide)
-        yield [criterion["section"], criterion["title"], answer, "; ".join(numbers)]
+        measured = (f"{claim['quantity']}: {claim['value']} ({claim['bound']})" for claim in decide)
+        yield [criterion["section"], criterion["title"], answer, "; ".join(measured)]
 
 
 def made(folder, text):
