@@ -15,8 +15,8 @@ const LONG: f64 = 0.9;
 /// The losses of a long queue and of a shorter one.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cause {
-    /// The largest R of a cycle: lengths are delays, and if the rate has risen tenfold, a queue that
-    /// is full now was hardly a queue before.
+    /// The largest R of a cycle: lengths are delays, and if the rate has risen tenfold, a queue
+    /// that is full now was hardly a queue before.
     longest: Greatest<f64, f64>,
     short: Losses,
     long: Losses,

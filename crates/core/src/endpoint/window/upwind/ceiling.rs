@@ -89,8 +89,8 @@ impl Ceiling {
         self.pause = self.pause.max(libm::trunc(PAUSE * congested));
     }
 
-    /// A round trip is over (rules 4 and 7). `is_starting` is true if start-up is not over, or was not when
-    /// the packets of the round trip were sent.
+    /// A round trip is over (rules 4 and 7). `is_starting` is true if start-up is not over, or was
+    /// not when the packets of the round trip were sent.
     pub(super) fn on_trip(&mut self, trip: Losses, is_starting: bool, is_empty: bool) {
         self.is_free = is_starting || self.was_starting;
         (self.was_starting, self.sent) = (is_starting, trip.sent);

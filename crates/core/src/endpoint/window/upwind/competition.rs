@@ -52,8 +52,8 @@ impl Competition {
         self.since_empty = if is_empty { 0 } else { self.since_empty + u32::from(is_over) };
     }
 
-    /// Packets were acknowledged in delay mode, for which S grows by `growth` / S (rule 15). Returns
-    /// true if other flows fill the queue (rule 17): then competition begins.
+    /// Packets were acknowledged in delay mode, for which S grows by `growth` / S (rule 15).
+    /// Returns true if other flows fill the queue (rule 17): then competition begins.
     pub(super) fn watch(&mut self, now: f64, cwnd: f64, growth: f64, is_over: bool) -> bool {
         self.top = self.top.max(cwnd);
         self.shadow = (self.shadow + growth / self.shadow).min(self.top);

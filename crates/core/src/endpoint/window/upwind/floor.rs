@@ -1,8 +1,8 @@
 //! The floor f: the loss rate of the path while no queue stands, when congestion causes no losses.
 //!
-//! A part of its own. The ceiling asks it for a rate; it is told what each round trip lost, and each
-//! verdict on the queue. In tests a known rate takes its place, so that the law and the estimate are
-//! judged apart.
+//! A part of its own. The ceiling asks it for a rate; it is told what each round trip lost, and
+//! each verdict on the queue. In tests a known rate takes its place, so that the law and the
+//! estimate are judged apart.
 
 use std::fmt::Debug;
 
@@ -22,7 +22,7 @@ const ASSUMED: f64 = 0.1;
 const MOVE: f64 = 0.033;
 const MOVES: u32 = 4;
 
-/// What the ceiling asks, and what it tells.
+/// The source of the floor for the ceiling.
 pub(super) trait Floor: Debug + Send + Sync {
     /// f.
     fn rate(&self) -> f64;
@@ -75,8 +75,8 @@ impl Moves {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Estimate {
     known: Losses,
-    /// Those of start-up before a queue was seen, and the round trips for which they count: with few
-    /// packets in flight, later means tell the floor late or, behind delayed ACKs, never.
+    /// Those of start-up before a queue was seen, and the round trips for which they count: with
+    /// few packets in flight, later means tell the floor late or, behind delayed ACKs, never.
     early: Losses,
     early_trips: u32,
     /// Those without a standing queue since one was last sure to stand.

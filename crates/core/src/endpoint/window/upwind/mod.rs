@@ -213,7 +213,7 @@ impl Upwind {
         if is_starting && self.path.is_flat() && !is_flood(self.path.trip) {
             self.floor.on_start_trip(self.path.trip);
         }
-        // What start-up does to the path tells nothing of it.
+        // The losses of a start-up are not those of the path.
         if !self.ceiling.is_free() {
             self.floor.on_trip(self.path.trip, self.path.srtt());
             verdict.iter().for_each(|verdict| self.floor.on_verdict(verdict));

@@ -1,4 +1,4 @@
-//! What Upwind measures: the delays of the path, and its round trips.
+//! The measures of a path: its delays, and its round trips.
 //!
 //! Times are in seconds, and rates in packets per second. The specification
 //! (docs/protocols/upwind.md, Definitions) gives the names.
@@ -281,9 +281,9 @@ pub(super) mod tests {
     #[test]
     fn steps_are_jitter() {
         assert_eq!(fed(4000, |_| 80.0).jitter(), 0.0);
-        // Packets leave every millisecond; every 40th is 20 ms late, and those behind it arrive with
-        // it, in order. A quarter of a round trip has 20 to 25 packets, and half of them have a step
-        // of 20 ms less the millisecond between two transmissions. J is twice the mean.
+        // Packets leave every millisecond; every 40th is 20 ms late, and those behind it arrive
+        // with it, in order. A quarter of a round trip has 20 to 25 packets, and half of them have
+        // a step of 20 ms less the millisecond between two transmissions. J is twice the mean.
         let mut path = Path::default();
         for ms in 1..20_000_u64 {
             let late = 20_u64.saturating_sub(ms % 40);

@@ -223,9 +223,9 @@ fn a_link_that_is_dead_for_ten_minutes_is_probed_and_used_again() {
 }
 
 /// With packets of four fifths of the size, 101 fill the pipe. After the return to full size there
-/// are 20 too many, a queue of 20 ms. Half of the excess drains in a round trip; but the queue could
-/// be other flows' too: in competition the window is held at the shadow, which stays for 20 s and
-/// then fades by 1 % of the packets that arrive, 10 in a second.
+/// are 20 too many, a queue of 20 ms. Half of the excess drains in a round trip; but the queue
+/// could be other flows' too: in competition the window is held at the shadow, which stays for 20 s
+/// and then fades by 1 % of the packets that arrive, 10 in a second.
 #[test]
 fn packets_of_another_size_are_another_rate() {
     let mut path = busy();

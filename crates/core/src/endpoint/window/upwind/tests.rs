@@ -1,5 +1,4 @@
-//! Tests of what the rules do together: losses, marks, help from routers, and Upwind alone on a
-//! path.
+//! Upwind's rules together: losses, marks, help from routers, and Upwind alone on a path.
 
 use super::*;
 
@@ -117,7 +116,8 @@ fn jitter_is_room_in_the_queue_that_is_aimed_at() {
     // No noise: two packets.
     let mut controller = upwind();
     assert_eq!(controller.target(), 2.0);
-    // Packets leave every millisecond, and every 40th is 20 ms late: those behind it arrive with it.
+    // Packets leave every millisecond, and every 40th is 20 ms late: those behind it arrive with
+    // it.
     for now in 400..4400_u64 {
         let late = 20_u64.saturating_sub(now % 40);
         let (sample, seconds) = (sample(now + late, 80 + late), (now + late) as f64 / 1e3);

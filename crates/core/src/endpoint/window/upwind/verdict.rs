@@ -95,10 +95,10 @@ impl Judge {
     }
 }
 
-/// H: the time by which jitter makes the mean RTT without a queue longer at `rate` packets per second
-/// than at a low rate. Packets stay in order, so one that is delayed also delays those behind it.
-/// With delays uniform in 0 to 2 J, a packet is early by t with probability exp(-rate t^2 / 4 J): the
-/// mean is 2 J - sqrt(pi J / rate), and J at a low rate.
+/// H: the time by which jitter makes the mean RTT without a queue longer at `rate` packets per
+/// second than at a low rate. Packets stay in order, so one that is delayed also delays those
+/// behind it. With delays uniform in 0 to 2 J, a packet is early by t with probability exp(-rate
+/// t^2 / 4 J): the mean is 2 J - sqrt(pi J / rate), and J at a low rate.
 fn held_back(jitter: f64, rate: f64) -> f64 {
     (jitter - libm::sqrt(core::f64::consts::PI * jitter / rate)).max(0.0)
 }
@@ -167,8 +167,8 @@ mod tests {
             }
             sum / (seconds * rate) as f64
         };
-        // Ten packets in a second do not meet: they take 10 of 20 ms more on average. H is 0, 4.4 and
-        // 7.5 ms at the others, with J = 10 ms.
+        // Ten packets in a second do not meet: they take 10 of 20 ms more on average. H is 0, 4.4
+        // and 7.5 ms at the others, with J = 10 ms.
         let apart = mean(10, 60);
         assert!((apart - 0.09).abs() < 0.001, "{apart}");
         for rate in [200, 1000, 5000] {
