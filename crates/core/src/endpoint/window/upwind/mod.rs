@@ -327,7 +327,8 @@ impl Controller for Upwind {
         let least = 0.5 * self.flight.competition.shadow();
         let taken = self.competition.cut(congestion, least);
         if self.mode == UpwindMode::Competitive {
-            self.cwnd = (self.cwnd - taken).max(self.competition.shadow());
+            let least = self.competition.shadow().min(self.cwnd);
+            self.cwnd = (self.cwnd - taken).max(least);
         }
         // A start-up fills the queue by itself.
         if congestion > 0.0 && !self.ceiling.is_free() {
