@@ -269,7 +269,7 @@ pub(super) mod tests {
     #[test]
     fn an_assumed_floor_needs_as_many_packets_as_a_known_one_and_gives_way_to_a_run() {
         let mut floor = Estimate { known: losses(0.0, 8000.0), ..Estimate::default() };
-        let moving = |trip: u32| if trip / 50 % 2 == 0 { 0.06 } else { 0.12 };
+        let moving = |trip: u32| if (trip / 50).is_multiple_of(2) { 0.06 } else { 0.12 };
         (0..399).for_each(|trip| floor.on_trip(losses(1.0, 20.0), moving(trip)));
         assert_eq!(floor.rate(), 0.0);
         floor.on_trip(losses(1.0, 20.0), 0.06);

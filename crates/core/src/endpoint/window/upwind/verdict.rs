@@ -138,7 +138,7 @@ mod tests {
         assert!(judged(100, |_| 80.3).0 > 0.99);
         assert!(judged(100, |_| 80.5).0 < 0.01);
         // Two verdicts in a row see none: every third round trip has a queue of 10 ms.
-        let thirds = |packet: u64| if packet / 100 % 3 == 0 { 90.0 } else { 80.0 };
+        let thirds = |packet: u64| if (packet / 100).is_multiple_of(3) { 90.0 } else { 80.0 };
         let (empty, every) = judged(100, thirds);
         assert!((empty - 1.0 / 3.0).abs() < 0.02 && every == 1.0, "{empty} {every}");
     }
