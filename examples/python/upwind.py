@@ -1,44 +1,23 @@
-"""upwind in Python, written from its page (docs/protocols/upwind.md), which numbers the rules.
+"""upwind in Python, written from its page, docs/protocols/upwind.md: the numbers are those of its rules.
 
 ``windward run FILE --set 'flows.G.protocol={ base = "upwind", window = "examples/python/upwind.py:Upwind" }'`` sends
-the packets that ``protocol = "upwind"`` sends. Not here: the rest of rule 20, help from routers and L4S marks.
+the packets that ``protocol = "upwind"`` sends, where no router helps (the rest of rule 20).
 """
 
 from collections import deque
 from math import floor, inf, sqrt
 
-LEAST = 2
-MEMORY = 600
-CYCLE, TRIPS = 20, 20
-SAMPLES = 8
-SURE = 4
-EMPTY = 0.02
-STANDS = 0.4e-3
-TOLD = 1 / 30
-FEW = 100
-FADE = 3000
-MOST = 0.35
-ASSUMED = 0.1
-MOVE, MOVES = 33e-3, 4
-HIGHEST = 1.5
-SMALL = 6
-PAUSE = 10
-FULL, STILL = 0.1, 3
-FLOOD = 3
-TREND = 3
-SHRUNK = 0.7
-LONG = 0.9
-FADES = 0.01
-SHORT = 5
-DELTA = 0.5
-GROWTH = 1
-NOISE = 2
-
+# Constants, and the defaults of the parameters.
+LEAST, MEMORY, CYCLE, TRIPS, SAMPLES, SURE = 2, 600, 20, 20, 8, 4
+EMPTY, STANDS, TOLD, FEW, FADE, MOST, ASSUMED = 0.02, 0.4e-3, 1 / 30, 100, 3000, 0.35, 0.1
+MOVE, MOVES, HIGHEST, SMALL, PAUSE, FULL, STILL = 33e-3, 4, 1.5, 6, 10, 0.1, 3
+FLOOD, TREND, SHRUNK, LONG, FADES, SHORT = 3, 3, 0.7, 0.9, 0.01, 5
+DELTA, GROWTH, NOISE = 0.5, 1, 2
 UP, DOWN = True, False
 
 
 class Least:
-    """The least value of a time. Older values leave when one comes."""
+    """The least value of a time."""
 
     def __init__(self):
         self.values = deque()
@@ -49,21 +28,22 @@ class Least:
         self.values.append((now, value))
         while now - self.values[0][0] > span:
             self.values.popleft()
-        return self.value
+        return self.least
 
     @property
-    def value(self):
-        return self.values[0][1]
+    def least(self):
+        return self.values[0][1] if self.values else 0.0
 
-    def forget(self):
-        self.values.clear()
 
-    def __bool__(self):
-        return bool(self.values)
+class Largest(Least):
+    """The largest value of a time."""
+
+    def add(self, now, value, span):
+        return -super().add(now, -value, span)
 
 
 class Count:
-    """Lost and sent packets, of which the older ones fade."""
+    """Lost and sent packets, of which older ones fade."""
 
     def __init__(self, lost=0.0, sent=0.0):
         self.lost, self.sent = lost, sent
@@ -88,153 +68,108 @@ class Upwind:
     negotiates_ecn = True
 
     def __init__(self, setup):
-        self.cwnd = setup.initial_window
-        self.S = self.top = self.cwnd
+        self.cwnd = self.S = self.top = setup.initial_window
         self.C = inf
-        self.mode = "start-up"
-        # Definitions.
-        self.total = self.trip_end = self.startup_end = 0
-        self.trip_lost = self.trip_sent = self.last_trip = 0
-        self.srtt = None
-        self.cycle = CYCLE
-        self.bandwidth = 0.0
-        self.rates, self.R0s, self.Rs, self.largest_R = Least(), Least(), Least(), Least()
-        self.R0 = self.R = 0.0
-        self.m_sum, self.m_rtts, self.m_begin = 0.0, 0, 0.0
-        self.m = []
-        self.ms, self.bases, self.mean_steps = Least(), Least(), Least()
-        self.s = self.J = 0.0
-        self.step = self.mean_step = 0.0
-        self.last = None
-        # Rule 1.
-        self.two = deque(maxlen=2)
-        self.next_verdict()
-        self.Es = Least()
-        self.none = self.clear = False
-        # Rules 2 and 3.
-        self.run, self.floor, self.assumed = Count(), None, False
-        self.f = self.f1 = 0.0
-        self.sum = [0, 0]
-        self.moves, self.mean = 0, None
-        self.low = self.high = None
-        # Rules 4 to 7.
-        self.early, self.free = True, True
-        self.credit = 0.0
-        self.cut_end, self.was_cut = 0, False
-        self.trips = Count()
-        self.pause = 0
-        # Rules 8 and 9.
-        self.last_eight = deque(maxlen=SAMPLES)
-        self.start_rtts = Least()
         self.start_up(inf)
-        # Rules 10 and 11.
-        self.begin_delay(UP)
-        # Rules 13 to 17.
-        self.longest = 0.0
-        self.e, self.p = Count(), Count()
-        self.P = 0.0
-        self.known = 0.0
-        self.flight_end, self.flight = 0, (self.S, self.C, self.known)
+        # Round trips: packets delivered at the last end, and lost since; lost and sent in the last one.
+        self.end_total = self.lost_since = self.lost = self.sent = self.last_trip = 0
+        # Definitions. The last four m, the latest first.
+        self.srtt = self.R0 = self.R = self.bandwidth = self.s = self.J = 0.0
+        self.R0s, self.Rs, self.D_rtts, self.rates, self.longest_Rs = Least(), Least(), Least(), Largest(), Largest()
+        self.rtts = deque(maxlen=SAMPLES)
+        self.m, self.ms, self.bases = [], Least(), Least()
+        self.m_sum, self.m_rtts, self.m_began, self.sample_time = 0.0, 0, 0.0, 0.0
+        self.step, self.mean_step, self.mean_steps = 0.0, 0.0, Largest()
+        # Rules 1 to 3.
+        self.next_verdict()
+        self.Es, self.saw_none, self.clear = Least(), False, False
+        self.run, self.floor, self.assumed = Count(), Count(), False
+        self.sum_lost, self.sum_sent, self.mean, self.moves, self.range = 0, 0, 0.0, 0, None
+        # Rules 4 to 7.
+        self.startup_end, self.early, self.free = 0, True, True
+        self.credit, self.recent, self.cut_end, self.was_cut, self.pause = 0.0, Count(), 0, False, 0
+        # Rules 10 to 17.
+        self.begin(UP)
+        self.longest, self.e, self.p = 0.0, Count(), Count()
+        self.known_until, self.stays_until = 0.0, 0.0
+        self.flight_end, self.flight = 0, (self.S, self.C, self.known_until)
         self.since_empty = self.since_short = 0
-        self.stays_until = 0.0
 
-    # --- events
-
-    def on_ack(self, ack):
-        return self.cwnd
+    # Events, in the page's order.
 
     def on_lost(self, loss):
-        now, number = loss.now, loss.number
-        self.trip_lost += 1
-        self.cause(1, 1)
-        self.P = max(0.0, 1 - self.e.rate * self.p.sent / self.p.lost) if self.long else 0.0  # 13
-        if number > self.flight_end:  # 14
-            self.flight_end = number + floor(self.cwnd)
-            self.flight = (self.S, self.C, self.known)
-        self.earn(1)
-        self.cut(number)
+        self.lost_since += 1
+        self.count_cause(1, 1)  # 13
+        P = max(0.0, 1 - self.e.rate * self.p.sent / self.p.lost) if self.is_long else 0.0
+        if loss.number > self.flight_end:  # 14
+            self.flight_end = loss.number + floor(self.cwnd)
+            self.flight = (self.S, self.C, self.known_until)
+        self.add_credit(1)  # 5
+        self.cut(loss.number)  # 6
         if self.mode != "start-up":
-            self.shadow_loss(now)
+            self.reduce_shadow(P, loss.now)  # 15
         return self.cwnd
 
     def on_rate_sample(self, sample):
         if sample.rtt is None:
             return None
-        ended = self.define(sample)
         now, a = sample.now, sample.newly_acked
-        self.hear(sample.rtt)  # 1
-        self.earn(a)  # 5
-        self.cause(0, a)  # 13
+        ended = self.measure(sample)
+        self.add_rtt(sample.rtt)  # 1
+        self.add_credit(a)  # 5
+        self.count_cause(0, a)  # 13
         if ended:
-            lost, sent = self.trip_lost, self.trip_sent
-            early = self.mode == "start-up" or sample.prior_delivered < self.startup_end  # 4
-            self.free = early or self.early
-            self.early = early
-            if not self.free:  # 6
-                self.trips.add(lost, sent)
-            self.grow_ceiling()  # 7
-            verdict = self.verdict(now, lost, sent)  # 1
-            if not self.free:
-                self.never_empties(lost, sent)  # 3
-                if verdict:
-                    self.learn_floor(*verdict)  # 2
-            self.last_trip = sent
-            self.longer_path(now)  # 11
-        self.evidence(ended)  # 16
+            self.end_round_trip(sample)  # 4, 7, 1, 3, 2, 11
+        self.count_round_trips(ended)  # 16
         if self.mode == "start-up":
-            if self.is_full(now, sample, ended):  # 9
-                self.end_start_up()
-            elif sample.prior_in_flight >= self.cwnd / 2:  # 8
+            if self.is_full(sample, ended):  # 9
+                self.end_start_up(sample.total_delivered)
+            elif sample.prior_in_flight >= self.cwnd / 2:  # 8: the window doubles
                 self.cwnd += a
-        elif self.mode == "delay" or self.cwnd >= self.S:  # 17
-            self.delay_mode(sample, ended)  # 10
+        elif self.mode == "delay" or self.cwnd >= self.S:  # 17: at cwnd >= S rule 10 acts first
+            self.follow_delay(sample, ended)  # 10
         if self.mode == "delay":
-            self.top = max(self.top, self.cwnd)  # 15
-            self.S = min(self.S + GROWTH * a / self.S, self.top)
-            if ended:
-                self.top = max((1 - FADES) * self.top, self.cwnd)
+            self.grow_shadow(a, ended)  # 15
             if ended and (self.since_empty >= TRIPS or self.since_short >= SHORT):  # 17
-                self.mode = "competition"
-                self.stays_until = now + CYCLE
+                self.mode, self.stays_until = "competition", now + CYCLE
         elif self.mode == "competition":
             self.compete(now, a)  # 17
-            if ended and self.empty:  # 18
+            if ended and self.is_empty:  # 18
                 self.end_competition()
         if self.mode != "start-up":  # 12
             self.cwnd = min(self.cwnd, 2 * self.bandwidth * self.srtt + 10)
         self.S = min(self.S, self.C)
         self.cwnd = max(LEAST, min(self.cwnd, self.C))
-        if ended:
-            self.trip_lost = 0
-            self.was_cut = False
+        return self.cwnd
+
+    def on_ack(self, ack):
         return self.cwnd
 
     @property
-    def pacing_rate(self):
-        if self.srtt is None:
+    def pacing_rate(self):  # 12
+        if self.srtt == 0:
             return None
-        if self.C < LEAST:  # 12
+        if self.C < LEAST:
             return self.C / self.srtt
-        gain = 1.5 if self.mode == "start-up" else 1.25
-        return max(gain * self.cwnd / self.srtt, self.bandwidth)
+        g = 1.5 if self.mode == "start-up" else 1.25
+        return max(g * self.cwnd / self.srtt, self.bandwidth)
 
     def on_reset(self, reset):  # 19
-        self.halve()
+        self.halve_shadow()
         self.start_up(max(self.S, self.cwnd / 2))
         self.cwnd = LEAST
         return self.cwnd
 
     def on_spurious_losses(self):  # 19
-        S, C, self.known = self.flight
-        self.S = max(self.S, S)
-        self.C = max(self.C, C)
+        S, C, self.known_until = self.flight
+        self.S, self.C = max(self.S, S), max(self.C, C)
 
     def on_restart_from_idle(self, instant):  # 19
         self.v = 1
 
     def on_packet_size(self):  # 19
-        self.forget()
-        self.Es.forget()
+        self.forget_path()
+        self.Es = Least()
         self.next_verdict()
 
     def on_congestion(self, congestion):
@@ -244,73 +179,66 @@ class Upwind:
 
     def on_mark(self, now):  # 20
         if self.mode == "start-up":
-            self.s = 0.0
-            self.m = []
             self.end_competition()
+            self.s, self.m, self.startup_end = 0.0, [], 0
         self.C = min(self.C, max(LEAST, min(self.C, self.cwnd) / 2))
         self.cwnd = max(LEAST, min(self.cwnd, self.C))
-        self.halve()
-        self.known = now + CYCLE
-        self.pause = PAUSE
-        self.was_cut = True
-        self.flight = (self.S, self.C, self.known)
+        self.halve_shadow()
+        self.known_until = max(self.known_until, now + CYCLE)
+        self.pause, self.was_cut = PAUSE, True
+        self.flight = (self.S, self.C, self.known_until)
 
-    # --- definitions
+    # Definitions.
 
-    def define(self, sample):
-        """Updates what the definitions tell, and returns whether a round trip ends."""
+    def measure(self, sample):
+        """Updates the definitions, and returns whether a round trip ends."""
         now, rtt = sample.now, sample.rtt
-        self.now = now
-        self.total = sample.total_delivered
-        ended = sample.prior_delivered >= self.trip_end
-        if ended:
-            self.trip_sent = self.trip_lost + self.total - self.trip_end
-            self.trip_end = self.total
-        if self.srtt is None:
-            self.srtt = rtt
-        else:
-            self.srtt += (rtt - self.srtt) / 8
+        self.srtt += (rtt - self.srtt) / 8 if self.srtt else rtt
         self.cycle = max(CYCLE, TRIPS * self.srtt)
-        self.bandwidth = -self.rates.add(now, -sample.rate, 10 * self.srtt)
+        self.bandwidth = self.rates.add(now, sample.rate, 10 * self.srtt)
         self.R0 = self.R0s.add(now, rtt, max(MEMORY, self.cycle))
         self.R = self.Rs.add(now, rtt, self.srtt / 2)
-        self.start_rtts.add(now, rtt, self.srtt / 8)
-        self.last_eight.append(rtt)
-        if self.last is not None:
-            d = now - self.last[0] - (rtt - self.last[1])
+        self.D_rtts.add(now, rtt, self.srtt / 8)
+        if self.rtts:
+            d = now - self.sample_time - (rtt - self.rtts[-1])
             if d <= self.srtt / 8:
-                self.step = max(self.step, rtt - self.last[1] - d)
-        self.last = (now, rtt)
+                self.step = max(self.step, rtt - self.rtts[-1] - d)
+        self.rtts.append(rtt)
+        self.sample_time = now
         self.m_sum += rtt
         self.m_rtts += 1
-        if now - self.m_begin >= self.srtt / 4 and self.m_rtts >= SAMPLES / 2:
-            self.new_m(now)
-        self.longest = -self.largest_R.add(now, -self.R, self.cycle)
-        return ended
+        if now - self.m_began >= self.srtt / 4 and self.m_rtts >= SAMPLES / 2:
+            self.end_mean(now)
+        self.longest = self.longest_Rs.add(now, self.R, self.cycle)
+        if sample.prior_delivered < self.end_total:
+            return False
+        self.lost, self.lost_since = self.lost_since, 0
+        self.sent = self.lost + sample.total_delivered - self.end_total
+        self.end_total = sample.total_delivered
+        return True
 
-    def new_m(self, now):
-        m = self.m_sum / self.m_rtts
-        self.m = [m] + self.m[:3] if self.m else [m] * 4
-        self.m_sum, self.m_rtts, self.m_begin = 0.0, 0, now
-        m, m1, m2, m3 = self.m
+    def end_mean(self, now):
+        mean = self.m_sum / self.m_rtts
+        m, m1, m2, m3 = self.m = [mean, *self.m[:3]] if self.m else [mean] * 4
+        self.m_sum, self.m_rtts, self.m_began = 0.0, 0, now
         value = min(abs(m - 2 * m1 + m2) / 1.954, SURE * (self.s + self.R0 / 16))
         self.s += (value - self.s) / 16
         step = min(self.step, SURE * (self.mean_step + self.R0 / 16))
         self.mean_step += (step - self.mean_step) / 64
-        self.J = 2 * -self.mean_steps.add(now, -self.mean_step, self.cycle)
+        self.J = 2 * self.mean_steps.add(now, self.mean_step, self.cycle)
         self.step = 0.0
         self.ms.add(now, m, self.srtt / 2)
         self.bases.add(now, (m + m1 + m2 + m3) / 4, self.cycle)
 
     @property
     def dq(self):
-        if not self.bases:
+        if not self.bases.values:
             return 0.0
-        base = min(max(self.bases.value, self.R0), 1.1 * self.R0 + SURE * self.s + self.J)
-        return max(0.0, self.ms.value - base - NOISE * self.s)
+        base = min(max(self.bases.least, self.R0), 1.1 * self.R0 + SURE * self.s + self.J)
+        return max(0.0, self.ms.least - base - NOISE * self.s)
 
     @property
-    def empty(self):
+    def is_empty(self):
         return self.dq < EMPTY * self.R0
 
     @property
@@ -321,132 +249,144 @@ class Upwind:
     def b_star(self):
         return max(1 / DELTA, (NOISE * self.s + self.J) * self.cwnd / self.srtt)
 
-    # --- rules
+    def forget_path(self):
+        self.R0s, self.R0, self.bases = Least(), 0.0, Least()
 
-    def hear(self, rtt):  # 1
+    # Rules, in the order of their numbers.
+
+    def add_rtt(self, rtt):  # 1
         x = 0.0
-        if len(self.two) == 2:
-            x = min(self.R0, abs(rtt - 2 * self.two[1] + self.two[0]))
-        self.two.append(rtt)
+        if len(self.rtts) >= 3:
+            x = min(self.R0, abs(rtt - 2 * self.rtts[-2] + self.rtts[-3]))
         self.M_sum += rtt
-        self.x2_sum += x * x / 6
+        self.x_sum += x * x / 6
         self.M_rtts += 1
 
-    def verdict(self, now, lost, sent):  # 1
-        """Returns whether a queue stands for sure, and the packets of the verdict; None without a verdict."""
+    def next_verdict(self):  # 1
+        self.M_sum, self.x_sum, self.M_rtts, self.M_trips, self.M_lost, self.M_sent = 0.0, 0.0, 0, 0, 0, 0
+
+    def end_round_trip(self, sample):
+        early = self.mode == "start-up" or sample.prior_delivered < self.startup_end  # 4
+        self.free, self.early = early or self.early, early
+        self.last_trip = self.sent  # 5
+        if not self.free:  # 6
+            self.recent.add(self.lost, self.sent)
+        self.grow_ceiling()  # 7
+        verdict = self.find_verdict(sample.now)  # 1
+        if not self.free:
+            self.assume_floor()  # 3
+            if verdict:
+                self.learn_floor(*verdict)  # 2
+        if self.mode != "start-up":
+            self.find_longer_path(sample.now)  # 11
+
+    def find_verdict(self, now):  # 1
+        """Returns whether a queue stands for sure, and the packets of these round trips; or None."""
         self.M_trips += 1
-        self.M_lost += lost
-        self.M_sent += sent
-        M, sd = self.M_sum / self.M_rtts, sqrt(self.x2_sum / self.M_rtts)
+        self.M_lost += self.lost
+        self.M_sent += self.sent
+        sd = sqrt(self.x_sum / self.M_rtts)
         u = max(SURE * sd / sqrt(self.M_rtts), self.s / sqrt(self.M_trips))
         t = min(STANDS, self.R0 / 10)
         if self.M_rtts < SAMPLES or u > max(t, TOLD * self.R0):
             return None
+        M = self.M_sum / self.M_rtts
         E = min(self.Es.add(now, M + u, MEMORY), self.R0 + sd + 2 * self.J)
         most = E + max(t, u, self.J)
-        none = M <= most
-        self.clear = none and self.none
-        self.none = none
-        found = M > most + sd, self.M_lost, self.M_sent
+        self.clear = self.saw_none and M <= most
+        self.saw_none = M <= most
+        verdict = M > most + sd, self.M_lost, self.M_sent
         self.next_verdict()
-        return found
-
-    def next_verdict(self):  # 1
-        self.M_sum = self.x2_sum = 0.0
-        self.M_rtts = self.M_trips = self.M_lost = self.M_sent = 0
+        return verdict
 
     def learn_floor(self, sure, lost, sent):  # 2
         if sure:
             self.run = Count()
         if self.clear:
             self.run.add(lost, sent)
-            if self.run.sent >= FEW:  # 3
-                self.sum, self.moves, self.low, self.high = [0, 0], 0, None, None
-            if self.floor and not self.assumed:
+            if self.run.sent >= FEW:
+                self.sum_lost, self.sum_sent, self.moves, self.range = 0, 0, 0, None
+            if self.floor.sent and not self.assumed:
                 self.floor.add(lost, sent)
             elif self.run.sent >= FEW:
                 self.floor, self.assumed = Count(self.run.lost, self.run.sent), False
-            self.know_floor()
 
-    def know_floor(self):  # 2
-        if self.floor:
-            most = ASSUMED if self.assumed else MOST
-            self.f = min(most, self.floor.rate)
-            self.f1 = min(most, self.floor.rate + sqrt(self.floor.lost) / 2 / max(self.floor.sent, FEW))
+    @property
+    def most_floor(self):  # 3: assumed, ASSUMED stands for MOST
+        return ASSUMED if self.assumed else MOST
 
-    def never_empties(self, lost, sent):  # 3
+    @property
+    def f(self):  # 2
+        return min(self.most_floor, self.floor.rate)
+
+    @property
+    def f_prime(self):  # 2
+        return min(self.most_floor, self.floor.rate + sqrt(self.floor.lost) / 2 / max(self.floor.sent, FEW))
+
+    def assume_floor(self):  # 3
         if self.assumed:
             return
-        self.sum[0] += lost
-        self.sum[1] += sent
-        self.mean = self.srtt if self.mean is None else self.mean + (self.srtt - self.mean) / 8
-        self.low = self.mean if self.low is None else min(self.low, self.mean)
-        self.high = self.mean if self.high is None else max(self.high, self.mean)
-        if self.high - self.low >= MOVE:
+        self.sum_lost += self.lost
+        self.sum_sent += self.sent
+        self.mean += (self.srtt - self.mean) / 8 if self.mean else self.srtt
+        low, high = self.range or (self.mean, self.mean)
+        self.range = min(low, self.mean), max(high, self.mean)
+        if self.range[1] - self.range[0] >= MOVE:
             self.moves += 1
-            self.low = self.high = self.mean
-        if self.moves >= MOVES and self.sum[1] >= (self.floor.sent if self.floor else 0):
-            self.floor, self.assumed = Count(*self.sum), True
-            self.know_floor()
+            self.range = self.mean, self.mean
+        if self.moves >= MOVES and self.sum_sent >= self.floor.sent:
+            self.floor, self.assumed = Count(self.sum_lost, self.sum_sent), True
 
-    def earn(self, packets):  # 5
-        self.credit = min(self.credit + self.f * packets, 2 * self.f * max(FEW, self.last_trip))
+    def add_credit(self, packets):  # 5
+        f = self.f
+        self.credit = min(self.credit + f * packets, 2 * f * max(FEW, self.last_trip))
 
     def cut(self, number):  # 6
         if self.free or number <= self.cut_end:
             return
         self.credit -= 1
         if self.credit < 0:
-            p = (self.trips.lost + 1) / max(self.trips.sent, FEW)
-            c = min(1.0, max(0.0, 1 - self.f1 / p))
-            self.cut_end = number + floor(min(self.cwnd, self.C))
+            p = (self.recent.lost + 1) / max(self.recent.sent, FEW)
+            c = min(1.0, max(0.0, 1 - self.f_prime / p))
+            self.cut_end, self.was_cut = number + floor(min(self.cwnd, self.C)), True
             self.C = max(LEAST / 4, min(self.C, HIGHEST * self.cwnd) * (1 - c / 2))
             self.credit = 0.0
             self.pause = max(self.pause, floor(PAUSE * c))
-            self.was_cut = True
 
     def grow_ceiling(self):  # 7
-        if self.was_cut:
-            return
-        self.C += min(1, self.C / SMALL)
-        self.pause = max(0, self.pause - 1)
-        if self.pause == 0 and self.clear:
-            self.C += self.C / TRIPS
+        was_cut, self.was_cut = self.was_cut, False
+        if not was_cut:
+            self.C += min(1, self.C / SMALL)
+            self.pause = max(0, self.pause - 1)
+            if self.pause == 0 and self.clear:
+                self.C += self.C / TRIPS
 
-    def start_up(self, limit):  # 19
-        self.mode, self.limit = "start-up", limit
-        self.best, self.still = 0.0, 0
+    def start_up(self, limit):  # 8, 9, 19
+        self.mode, self.limit, self.raised, self.still = "start-up", limit, 0.0, 0
 
-    def is_full(self, now, sample, ended):  # 9
-        if ended and self.trip_lost >= FLOOD and self.trip_lost > MOST * self.trip_sent:
-            return True
+    def is_full(self, sample, ended):  # 9
         if ended and sample.prior_in_flight >= self.cwnd / 2:
-            if self.bandwidth >= (1 + FULL) * self.best:
-                self.best, self.still = self.bandwidth, 0
-            else:
-                self.still += 1
-        if self.still >= STILL or self.cwnd >= self.limit:
-            return True
+            self.still += 1
+            if self.bandwidth >= (1 + FULL) * self.raised:
+                self.raised, self.still = self.bandwidth, 0
+        floods = ended and self.lost >= FLOOD and self.lost > MOST * self.sent
         D = self.R0
-        if len(self.last_eight) == SAMPLES:
-            D = max(D, min(self.start_rtts.value, min(self.last_eight)))
-        return self.cwnd * (D - self.R0) / D > max(self.b_star, FULL * self.cwnd)
+        if len(self.rtts) == SAMPLES:
+            D = max(D, min(self.D_rtts.least, *self.rtts))
+        queues = self.cwnd * (D - self.R0) / D > max(self.b_star, FULL * self.cwnd)
+        return floods or self.still >= STILL or queues or self.cwnd >= self.limit
 
-    def end_start_up(self):  # 9
-        self.cwnd = min(self.cwnd, self.bandwidth * self.R0 + 1)
-        self.S = self.top = self.cwnd
-        self.known = 0.0
-        self.since_empty = self.since_short = 0
-        self.s = 0.0
-        self.m = []
-        self.mode = "delay"
-        self.begin_delay(UP, self.total)
+    def end_start_up(self, total):  # 9
+        self.cwnd = self.S = self.top = min(self.cwnd, self.bandwidth * self.R0 + 1)
+        self.known_until, self.since_empty, self.since_short = 0.0, 0, 0
+        self.s, self.m = 0.0, []
+        self.mode, self.startup_end = "delay", total
+        self.begin(UP)
 
-    def begin_delay(self, direction, startup_end=0):  # 10
-        self.direction, self.v, self.count, self.cwnd_at_end = direction, 1, 0, self.cwnd
-        self.startup_end, self.jump = startup_end, None
+    def begin(self, direction):  # 10
+        self.direction, self.v, self.count, self.cwnd_at_end, self.jump = direction, 1, 0, self.cwnd, None
 
-    def delay_mode(self, sample, ended):  # 10
+    def follow_delay(self, sample, ended):  # 10
         if ended:
             direction = self.cwnd >= self.cwnd_at_end
             if direction == self.direction:
@@ -454,13 +394,11 @@ class Upwind:
                 faster = 2 if self.count >= TREND else 1
                 self.v = min(faster * self.v, max(1, DELTA * self.cwnd / 2))
             else:
-                self.v, self.count, self.direction = 1, 0, direction
+                self.direction, self.v, self.count = direction, 1, 0
             self.cwnd_at_end = self.cwnd
-        if sample.prior_delivered < self.startup_end:
-            return
         b, b_star = self.b, self.b_star
         side = b <= b_star
-        if side == UP and sample.is_app_limited:
+        if sample.prior_delivered < self.startup_end or (side == UP and sample.is_app_limited):
             return
         if side != self.direction:
             self.v = 1
@@ -469,71 +407,63 @@ class Upwind:
         else:
             self.cwnd -= max(self.v / DELTA, (b - b_star) / 2) / self.cwnd * sample.newly_acked
 
-    def forget(self):
-        self.R0s.forget()
-        self.bases.forget()
-        self.R0 = 0.0
-
-    def longer_path(self, now):  # 11
-        if self.mode == "start-up":
-            return
-        known = now < self.known
-        if self.jump and (known or abs(self.dq - self.jump[0]) > (1 - SHRUNK) * self.jump[0]):
-            self.jump = None
-        if self.jump is None:
-            if known or self.b < SURE * self.b_star:
-                return
-            self.jump = (self.dq, self.cwnd, self.cwnd)
-        dq, least, largest = self.jump
-        least, largest = min(least, self.cwnd), max(largest, self.cwnd)
-        self.jump = (dq, least, largest)
-        if least <= SHRUNK * largest:
-            self.cwnd = largest
-            self.begin_delay(DOWN)
-            self.forget()
+    def find_longer_path(self, now):  # 11
+        if self.jump:
+            dq, least, largest = self.jump
+            if self.is_known(now) or abs(self.dq - dq) > (1 - SHRUNK) * dq:
+                self.jump = None
+            else:
+                self.jump = dq, min(least, self.cwnd), max(largest, self.cwnd)
+        if not self.jump and not self.is_known(now) and self.b >= SURE * self.b_star:
+            self.jump = self.dq, self.cwnd, self.cwnd
+        if self.jump and self.jump[1] <= SHRUNK * self.jump[2]:
+            self.cwnd = self.jump[2]
+            self.forget_path()
+            self.begin(DOWN)
 
     @property
-    def long(self):  # 13
+    def is_long(self):  # 13
         return self.R - self.R0 >= LONG * (self.longest - self.R0)
 
-    def cause(self, lost, sent):  # 13
-        share = min(1.0, sent / FADE)
-        self.e.fade(share)
-        self.p.fade(share)
-        count = self.p if self.long else self.e
+    def count_cause(self, lost, sent):  # 13
+        for count in (self.e, self.p):
+            count.fade(min(1.0, sent / FADE))
+        count = self.p if self.is_long else self.e
         count.lost += lost
         count.sent += sent
 
-    def shadow_loss(self, now):  # 15
+    def reduce_shadow(self, P, now):  # 15
         before = self.S
-        self.S = min(before, max(before * (1 - self.P / 2), self.flight[0] / 2, LEAST))
+        self.S = min(before, max(before * (1 - P / 2), self.flight[0] / 2, LEAST))
         if self.mode == "competition":
             self.cwnd = max(self.cwnd - (before - self.S), self.S)
-        if self.P > 0 and not self.free:
-            self.known = max(self.known, now + CYCLE)
+        if P > 0 and not self.free:
+            self.known_until = max(self.known_until, now + CYCLE)
 
-    def halve(self):
+    def halve_shadow(self):  # 19, 20
         self.S = max(self.S / 2, min(LEAST, self.S))
 
-    def evidence(self, ended):  # 16
-        if ended:
-            self.since_empty += 1
-            self.since_short += 1
-        if self.empty:
-            self.since_empty = self.since_short = 0
-        elif self.b < self.b_star:
-            self.since_short = 0
+    def is_known(self, now):  # 15
+        return now < self.known_until
 
-    def end_competition(self):  # 18
-        self.mode = "delay"
-        self.begin_delay(DOWN)
-        self.top = self.cwnd
-        self.since_empty = self.since_short = 0
+    def grow_shadow(self, a, ended):  # 15
+        self.top = max(self.top, self.cwnd)
+        self.S = min(self.S + GROWTH * a / self.S, self.top)
+        if ended:
+            self.top = max((1 - FADES) * self.top, self.cwnd)
+
+    def count_round_trips(self, ended):  # 16
+        self.since_empty = 0 if self.is_empty else self.since_empty + ended
+        self.since_short = 0 if self.is_empty or self.b < self.b_star else self.since_short + ended
 
     def compete(self, now, a):  # 17
-        if now < self.known:
+        if self.is_known(now):
             self.S += GROWTH * a / self.S
         elif now >= self.stays_until:
             self.S = max(LEAST, self.S - FADES * a)
         if self.cwnd < self.S:
             self.cwnd = min(self.cwnd + a / 2, self.S)
+
+    def end_competition(self):  # 18
+        self.mode, self.top, self.since_empty, self.since_short = "delay", self.cwnd, 0, 0
+        self.begin(DOWN)
