@@ -5,13 +5,13 @@ the packets that ``protocol = "upwind"`` sends, where no router helps (the rest 
 """
 
 from collections import deque
-from math import floor, inf, sqrt
+from math import floor, inf, pi, sqrt
 
 # Constants, and the defaults of the parameters.
 LEAST, MEMORY, CYCLE, TRIPS, SAMPLES, SURE = 2, 600, 20, 20, 8, 4
 EMPTY, STANDS, TOLD, FEW, FADE, MOST, ASSUMED = 0.02, 0.4e-3, 1 / 30, 100, 3000, 0.35, 0.1
 MOVE, MOVES, HIGHEST, SMALL, PAUSE, FULL, STILL = 33e-3, 4, 1.5, 6, 10, 0.1, 3
-FLOOD, TREND, SHRUNK, LONG, FADES, SHORT = 3, 3, 0.7, 0.9, 0.01, 5
+FLOOD, TREND, SHRUNK, LONG, FADES = 5, 3, 0.7, 0.9, 0.01
 DELTA, GROWTH, NOISE = 0.5, 1, 2
 UP, DOWN = True, False
 
@@ -84,6 +84,7 @@ class Upwind:
         self.next_verdict()
         self.Es, self.saw_none, self.clear = Least(), False, False
         self.run, self.floor, self.assumed = Count(), Count(), False
+        self.first, self.first_trips = Count(), 0  # those of start-up, and the round trips for which they stand
         self.sum_lost, self.sum_sent, self.mean, self.moves, self.range = 0, 0, 0.0, 0, None
         # Rules 4 to 7.
         self.startup_end, self.early, self.free = 0, True, True
@@ -93,7 +94,7 @@ class Upwind:
         self.longest, self.e, self.p = 0.0, Count(), Count()
         self.known_until, self.stays_until = 0.0, 0.0
         self.flight_end, self.flight = 0, (self.S, self.C, self.known_until)
-        self.since_empty = self.since_short = 0
+        self.since_empty = 0
 
     # Events, in the page's order.
 
@@ -130,7 +131,7 @@ class Upwind:
             self.follow_delay(sample, ended)  # 10
         if self.mode == "delay":
             self.grow_shadow(a, ended)  # 15
-            if ended and (self.since_empty >= TRIPS or self.since_short >= SHORT):  # 17
+            if ended and self.since_empty >= TRIPS:  # 17
                 self.mode, self.stays_until = "competition", now + CYCLE
         elif self.mode == "competition":
             self.compete(now, a)  # 17
@@ -273,7 +274,11 @@ class Upwind:
             self.recent.add(self.lost, self.sent)
         self.grow_ceiling()  # 7
         verdict = self.find_verdict(sample.now)  # 1
+        if self.mode == "start-up" and self.R <= 1.1 * self.R0 and not self.floods:  # 2
+            self.first.add(self.lost, self.sent)
+            self.first_trips = TRIPS
         if not self.free:
+            self.first_trips = max(0, self.first_trips - 1)
             self.assume_floor()  # 3
             if verdict:
                 self.learn_floor(*verdict)  # 2
@@ -292,7 +297,8 @@ class Upwind:
             return None
         M = self.M_sum / self.M_rtts
         E = min(self.Es.add(now, M + u, MEMORY), self.R0 + sd + 2 * self.J)
-        most = E + max(t, u, self.J)
+        H = max(0.0, self.J - sqrt(pi * self.J / (self.M_sent / (self.M_trips * self.srtt))))
+        most = E + max(t, u, H)
         self.clear = self.saw_none and M <= most
         self.saw_none = M <= most
         verdict = M > most + sd, self.M_lost, self.M_sent
@@ -312,16 +318,21 @@ class Upwind:
                 self.floor, self.assumed = Count(self.run.lost, self.run.sent), False
 
     @property
-    def most_floor(self):  # 3: assumed, ASSUMED stands for MOST
-        return ASSUMED if self.assumed else MOST
+    def told(self):  # 2, 3
+        """The count that stands for the floor, and the largest rate for which it does."""
+        if self.first_trips and self.first.sent > self.floor.sent:
+            return self.first, ASSUMED
+        return self.floor, ASSUMED if self.assumed else MOST
 
     @property
     def f(self):  # 2
-        return min(self.most_floor, self.floor.rate)
+        count, most = self.told
+        return min(most, count.rate)
 
     @property
     def f_prime(self):  # 2
-        return min(self.most_floor, self.floor.rate + sqrt(self.floor.lost) / 2 / max(self.floor.sent, FEW))
+        count, most = self.told
+        return min(most, count.rate + sqrt(count.lost) / 2 / max(count.sent, FEW))
 
     def assume_floor(self):  # 3
         if self.assumed:
@@ -364,21 +375,24 @@ class Upwind:
     def start_up(self, limit):  # 8, 9, 19
         self.mode, self.limit, self.raised, self.still = "start-up", limit, 0.0, 0
 
+    @property
+    def floods(self):  # 9
+        return self.lost >= FLOOD and self.lost > MOST * self.sent
+
     def is_full(self, sample, ended):  # 9
         if ended and sample.prior_in_flight >= self.cwnd / 2:
             self.still += 1
             if self.bandwidth >= (1 + FULL) * self.raised:
                 self.raised, self.still = self.bandwidth, 0
-        floods = ended and self.lost >= FLOOD and self.lost > MOST * self.sent
         D = self.R0
         if len(self.rtts) == SAMPLES:
             D = max(D, min(self.D_rtts.least, *self.rtts))
         queues = self.cwnd * (D - self.R0) / D > max(self.b_star, FULL * self.cwnd)
-        return floods or self.still >= STILL or queues or self.cwnd >= self.limit
+        return ended and self.floods or self.still >= STILL or queues or self.cwnd >= self.limit
 
     def end_start_up(self, total):  # 9
         self.cwnd = self.S = self.top = min(self.cwnd, self.bandwidth * self.R0 + 1)
-        self.known_until, self.since_empty, self.since_short = 0.0, 0, 0
+        self.known_until, self.since_empty = 0.0, 0
         self.s, self.m = 0.0, []
         self.mode, self.startup_end = "delay", total
         self.begin(UP)
@@ -436,7 +450,7 @@ class Upwind:
         before = self.S
         self.S = min(before, max(before * (1 - P / 2), self.flight[0] / 2, LEAST))
         if self.mode == "competition":
-            self.cwnd = max(self.cwnd - (before - self.S), self.S)
+            self.cwnd = max(self.cwnd - (before - self.S), min(self.cwnd, self.S))
         if P > 0 and not self.free:
             self.known_until = max(self.known_until, now + CYCLE)
 
@@ -454,7 +468,6 @@ class Upwind:
 
     def count_round_trips(self, ended):  # 16
         self.since_empty = 0 if self.is_empty else self.since_empty + ended
-        self.since_short = 0 if self.is_empty or self.b < self.b_star else self.since_short + ended
 
     def compete(self, now, a):  # 17
         if self.is_known(now):
@@ -465,5 +478,5 @@ class Upwind:
             self.cwnd = min(self.cwnd + a / 2, self.S)
 
     def end_competition(self):  # 18
-        self.mode, self.top, self.since_empty, self.since_short = "delay", self.cwnd, 0, 0
+        self.mode, self.top, self.since_empty = "delay", self.cwnd, 0
         self.begin(DOWN)
