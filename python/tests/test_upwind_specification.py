@@ -103,7 +103,7 @@ def test_a_difference_is_found_and_named():
     class Wrong(specified()):
         def grow_ceiling(self):
             super().grow_ceiling()
-            self.C += 0.5
+            self.C = min(self.C, 20)
 
     rust = SCENARIOS["8 % lost"].with_(duration="3s", warmup="1s")
     python = rust.with_({"flows.u.protocol": {"base": "upwind", "window": Wrong}})
