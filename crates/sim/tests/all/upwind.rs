@@ -263,7 +263,8 @@ fn behind_an_aqm_it_drops_at_most_twice_as_much_as_newreno_and_a_point() {
     }
 }
 
-/// A queue that drops early, whatever its level, gives nothing to correlate losses with. The ceiling holds the windows back all the same. Without it, half of the packets are
+/// A queue that drops early, whatever its level, gives nothing to correlate losses with. The
+/// ceiling holds the windows back all the same. Without it, half of the packets are
 /// dropped.
 #[test]
 fn the_ceiling_bounds_the_drops_behind_an_aqm() {
