@@ -11,7 +11,7 @@ from math import floor, inf, pi, sqrt
 LEAST, MEMORY, CYCLE, TRIPS, SAMPLES, SURE = 2, 600, 20, 20, 8, 4
 EMPTY, STANDS, TOLD, FEW, FADE, MOST, ASSUMED = 0.02, 0.4e-3, 1 / 30, 100, 3000, 0.35, 0.1
 MOVE, MOVES, HIGHEST, SMALL, PAUSE, FULL, STILL = 33e-3, 4, 1.5, 6, 10, 0.1, 3
-FLOOD, TREND, SHRUNK, LONG, FADES = 3, 3, 0.7, 0.9, 0.01
+FLOOD, TREND, SHRUNK, LONG, FADES = 5, 3, 0.7, 0.9, 0.01
 DELTA, GROWTH, NOISE = 0.5, 1, 2
 UP, DOWN = True, False
 
@@ -377,7 +377,7 @@ class Upwind:
 
     @property
     def floods(self):  # 9
-        return self.lost >= FLOOD and self.lost > self.sent / 2
+        return self.lost >= FLOOD and self.lost > MOST * self.sent
 
     def is_full(self, sample, ended):  # 9
         if ended and sample.prior_in_flight >= self.cwnd / 2:

@@ -1,5 +1,6 @@
 //! Start-up: the window doubles in a round trip until the pipe is full.
 
+use super::floor::MOST;
 use super::path::{Losses, Path};
 use crate::endpoint::estimator::RateSample;
 
@@ -8,8 +9,8 @@ use crate::endpoint::estimator::RateSample;
 const FULL: f64 = 0.1;
 /// Round trips without such growth that show a full pipe.
 const STILL: u32 = 3;
-/// The fewest losses that make a round trip a flood, if it also loses more than it delivers.
-const FLOOD: f64 = 3.0;
+/// The fewest losses that make a round trip a flood, if they are also more than [`MOST`].
+const FLOOD: f64 = 5.0;
 
 /// The state of a start-up.
 #[derive(Debug, Clone, Copy)]
@@ -54,7 +55,7 @@ impl StartUp {
 
 /// True if a start-up that loses so many of the packets sent costs others too much.
 pub(super) fn is_flood(trip: Losses) -> bool {
-    trip.lost >= FLOOD && trip.lost > 0.5 * trip.sent
+    trip.lost >= FLOOD && trip.lost > MOST * trip.sent
 }
 
 #[cfg(test)]
@@ -72,13 +73,14 @@ mod tests {
     }
 
     #[test]
-    fn the_window_grows_by_what_arrives_until_a_round_trip_loses_more_than_it_delivers() {
+    fn the_window_grows_by_what_arrives_until_a_round_trip_loses_more_than_a_third() {
         let step = |lost: u64, is_over| {
             let sample = RateSample { prior_in_flight: 80, ..sample(510, 80) };
             StartUp::upto(f64::INFINITY).step(80.0, &path(lost), &sample, 2.0, is_over)
         };
-        assert_eq!((step(0, false), step(81, false)), (Some(81.0), Some(81.0)));
-        assert_eq!((step(80, true), step(81, true)), (Some(81.0), None));
+        assert_eq!((step(0, false), step(44, false)), (Some(81.0), Some(81.0)));
+        // 43 of 123 are 35.0 %, and 44 of 124 are 35.5 %.
+        assert_eq!((step(43, true), step(44, true)), (Some(81.0), None));
     }
 
     #[test]
