@@ -85,18 +85,19 @@ def instants(calls):
 JITTER = {"jitter": {"amount": "20ms", "in_order": False}}
 OUTAGES = {"gilbert_elliott": {"mean_good": "500ms", "mean_bad": "400ms", "loss_good": 0.01, "loss_bad": 1}}
 CERTAIN = {"discrimination": "always"}
+DOUBTS = {"discrimination": "never"}
 
 
 @pytest.mark.parametrize(
     ("parts", "link", "heard"),
     [
-        ({}, {"loss": 0.1}, "LEDA"),
+        (DOUBTS, {"loss": 0.1}, "LEDA"),
         (CERTAIN, {"queue": "4p"}, "CLDA"),
-        ({}, JITTER, "LESDA"),
+        (DOUBTS, JITTER, "LESDA"),
         (CERTAIN, {"back": JITTER, **JITTER}, "CLSDA"),
         (CERTAIN, OUTAGES, "CLRDA"),
-        ({"recovery": "rack"}, JITTER, "LEDA"),
-        ({"recovery": "rack"}, OUTAGES, "LERDA"),
+        ({"recovery": "rack", **DOUBTS}, JITTER, "LEDA"),
+        ({"recovery": "rack", **DOUBTS}, OUTAGES, "LERDA"),
     ],
 )
 def test_calls_come_in_the_order_of_the_documentation(parts, link, heard):
