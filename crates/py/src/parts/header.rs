@@ -3,9 +3,10 @@
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyNone};
+use windward_core::endpoint::feedback::ESTCP_UNWRITTEN;
 use windward_core::packet::{CongestionHeader, NO_SEQ};
 
-/// The header of an acknowledgment; `None` in Python if there is none.
+/// The header of an acknowledgment, for Python. A packet without a header gives `None`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Header(pub(crate) CongestionHeader);
 
@@ -84,9 +85,7 @@ pub(super) fn request(answer: &Bound<'_, PyAny>) -> PyResult<Option<CongestionHe
     };
     let kind = dict.get_item("kind")?.ok_or_else(wrong)?;
     match (kind.extract::<&str>(), dict.len()) {
-        (Ok("estcp"), 1) => {
-            Ok(Some(CongestionHeader::Estcp { phase: 0, g: 0.0, age: f64::INFINITY, filled: 0.0 }))
-        }
+        (Ok("estcp"), 1) => Ok(Some(ESTCP_UNWRITTEN)),
         (Ok("xcp"), 4) => {
             let (rtt, inter_packet) = (number("rtt")?, number("inter_packet")?);
             if rtt < 0.0 || inter_packet < 0.0 {

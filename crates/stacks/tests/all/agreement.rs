@@ -69,7 +69,7 @@ fn both_arms_agree() {
     // have two packets per round trip, and depend on how often the recovery of each waits for a
     // timeout. With few packets a run varies by 10 to 15 %, hence the number of seeds.
     for (row, losses, seeds) in [
-        ("upwind", &[0.0, 0.01, 0.05][..], 20),
+        ("upwind", &[0.0, 0.01, 0.05, 0.2][..], 20),
         ("copa", &[0.0, 0.01, 0.05, 0.2], 10),
         ("bbr1", &[0.0, 0.01, 0.05], 10),
         ("reno", &[0.0, 0.01, 0.05], 40),
@@ -113,7 +113,7 @@ fn heavy_loss_leaves_upwind_its_share() {
     let mean = shares.iter().sum::<f64>() / shares.len() as f64;
     // An open defect: nine of fifty learn the loss rate of the path late, with single packets in a
     // round trip, and carry less than nine tenths of the others (docs/protocols/upwind.md).
-    assert!(mean > 0.85 * 0.8 * 10.0, "{mean}: {shares:?}");
+    assert!(mean > 0.92 * 0.8 * 10.0, "{mean}: {shares:?}");
     let small = shares.iter().filter(|share| **share < 0.9 * 0.8 * 10.0).count();
-    assert!(small <= 12, "{mean}: {shares:?}");
+    assert!(small <= 9, "{mean}: {shares:?}");
 }

@@ -61,7 +61,7 @@ impl Part for Bits {
 }
 
 /// The field before any traffic controller has written into it.
-pub(crate) const UNWRITTEN: CongestionHeader =
+pub const UNWRITTEN: CongestionHeader =
     CongestionHeader::Estcp { phase: 0, g: 0.0, age: f64::INFINITY, filled: 0.0 };
 
 impl FeedbackPart for Field {

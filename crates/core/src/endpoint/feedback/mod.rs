@@ -16,7 +16,7 @@ mod xcp;
 mod xcp_r;
 
 pub use estcp::EstcpConfig;
-pub(crate) use estcp::UNWRITTEN as ESTCP_UNWRITTEN;
+pub use estcp::UNWRITTEN as ESTCP_UNWRITTEN;
 pub use notification::{Direction, Granularity, News, Notice, Notification, REPORT_INTERVAL};
 pub(crate) use xcp::stamp as stamp_xcp;
 pub use xcp_r::{CongestionFlag, Formula, XcpRConfig};

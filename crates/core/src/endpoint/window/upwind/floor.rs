@@ -33,7 +33,7 @@ pub(super) trait Floor: Debug + Send + Sync {
     /// A round trip is over, whose losses are not those of start-up, with the smoothed RTT `srtt`.
     fn on_trip(&mut self, trip: Losses, srtt: f64);
     /// There is a verdict on the queue.
-    fn on_verdict(&mut self, verdict: &Verdict);
+    fn on_verdict(&mut self, verdict: Verdict);
 }
 
 impl Losses {
@@ -129,7 +129,7 @@ impl Floor for Estimate {
         }
     }
 
-    fn on_verdict(&mut self, verdict: &Verdict) {
+    fn on_verdict(&mut self, verdict: Verdict) {
         if verdict.stands {
             self.run = Losses::default();
         }
@@ -167,7 +167,7 @@ pub(super) mod tests {
         }
         fn on_start_trip(&mut self, _: Losses) {}
         fn on_trip(&mut self, _: Losses, _: f64) {}
-        fn on_verdict(&mut self, _: &Verdict) {}
+        fn on_verdict(&mut self, _: Verdict) {}
     }
 
     fn losses(lost: f64, sent: f64) -> Losses {
@@ -202,20 +202,20 @@ pub(super) mod tests {
     #[test]
     fn the_floor_is_the_loss_rate_of_a_hundred_packets_without_a_queue() {
         let mut floor = Estimate::default();
-        floor.on_verdict(&verdict(true, false, 6.0, 60.0));
+        floor.on_verdict(verdict(true, false, 6.0, 60.0));
         assert_eq!(floor.rate(), 0.0, "60 packets are too few");
         // A queue that is not sure to stand does not end the run, and its losses do not count.
-        floor.on_verdict(&verdict(false, false, 30.0, 60.0));
-        floor.on_verdict(&verdict(true, false, 3.0, 60.0));
+        floor.on_verdict(verdict(false, false, 30.0, 60.0));
+        floor.on_verdict(verdict(true, false, 3.0, 60.0));
         assert!((floor.rate() - 9.0 / 120.0).abs() < 2e-3, "{}", floor.rate());
         // One that is sure to stand ends a run, but a known floor stays.
-        floor.on_verdict(&verdict(false, true, 30.0, 60.0));
-        floor.on_verdict(&verdict(true, false, 0.0, 60.0));
+        floor.on_verdict(verdict(false, true, 30.0, 60.0));
+        floor.on_verdict(verdict(true, false, 0.0, 60.0));
         assert!((floor.rate() - 9.0 / 180.0).abs() < 2e-3, "{}", floor.rate());
         let mut floor = Estimate::default();
         for _ in 0..10 {
-            floor.on_verdict(&verdict(true, false, 6.0, 60.0));
-            floor.on_verdict(&verdict(false, true, 6.0, 60.0));
+            floor.on_verdict(verdict(true, false, 6.0, 60.0));
+            floor.on_verdict(verdict(false, true, 6.0, 60.0));
         }
         assert_eq!(floor.rate(), 0.0, "no run of a hundred");
     }
@@ -274,7 +274,7 @@ pub(super) mod tests {
         assert_eq!(floor.rate(), 0.0);
         floor.on_trip(losses(1.0, 20.0), 0.06);
         assert_eq!(floor.rate(), 0.05);
-        floor.on_verdict(&verdict(true, false, 2.0, 200.0));
+        floor.on_verdict(verdict(true, false, 2.0, 200.0));
         assert_eq!(floor.rate(), 0.01);
     }
 }

@@ -29,10 +29,8 @@ mod start_up;
 mod verdict;
 
 use super::{Controller, ControllerPart, ControllerSetup};
-use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::{LostPacket, RateSample};
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
-use crate::endpoint::feedback::FeedbackConfig;
 use crate::packet::Packet;
 use crate::part::{Ability, Form, Need, Part, ValueKind, Words};
 use crate::units::Time;
@@ -150,37 +148,27 @@ impl ControllerPart for Upwind {
     const NEGOTIATES_ECN: bool = true;
     const HEEDS_VERDICTS: bool = false;
     fn new(config: &UpwindConfig, setup: ControllerSetup<'_>) -> Self {
-        let floor = Box::new(Estimate::default());
-        Upwind::with_floor(*config, setup.endpoint, setup.feedback, floor)
-    }
-}
-
-impl Upwind {
-    fn with_floor(
-        config: UpwindConfig,
-        endpoint: &EndpointConfig,
-        feedback: &FeedbackConfig,
-        floor: Box<dyn Floor>,
-    ) -> Self {
-        let cwnd = endpoint.initial_window.max(LEAST);
+        let cwnd = setup.endpoint.initial_window.max(LEAST);
         let (ceiling, competition) = (Ceiling::none(), Competition::none(cwnd));
         Upwind {
-            config,
+            config: *config,
             mode: UpwindMode::StartUp,
             cwnd,
             path: Path::default(),
             judge: Judge::default(),
-            floor,
+            floor: Box::new(Estimate::default()),
             ceiling,
             cause: Cause::default(),
             start_up: StartUp::upto(f64::INFINITY),
             delay: Delay::begin(cwnd, true, 0),
             competition,
             flight: Flight { until: 0, ceiling: ceiling.window(), competition },
-            guide: Guide::new(endpoint, feedback),
+            guide: Guide::new(setup.endpoint, setup.feedback),
         }
     }
+}
 
+impl Upwind {
     /// b*: the number of own packets to keep in the queue.
     fn target(&self) -> f64 {
         let srtt = self.path.srtt();
@@ -216,7 +204,9 @@ impl Upwind {
         // The losses of a start-up are not those of the path.
         if !self.ceiling.is_free() {
             self.floor.on_trip(self.path.trip, self.path.srtt());
-            verdict.iter().for_each(|verdict| self.floor.on_verdict(verdict));
+            if let Some(verdict) = verdict {
+                self.floor.on_verdict(verdict);
+            }
         }
         if is_starting {
             return;
@@ -233,16 +223,16 @@ impl Upwind {
 
     /// Start-up (rules 8 and 9).
     fn start_up(&mut self, sample: &RateSample, target: f64, is_over: bool) {
-        let Some(cwnd) = self.start_up.step(self.cwnd, &self.path, sample, target, is_over) else {
-            self.mode = UpwindMode::Delay;
-            self.path.settle();
-            let pipe = self.path.bandwidth() * self.path.floor() + 1.0;
-            self.cwnd = self.cwnd.min(pipe);
-            self.delay = Delay::begin(self.cwnd, true, sample.total_delivered);
-            self.competition = Competition::none(self.cwnd);
+        if let Some(cwnd) = self.start_up.step(self.cwnd, &self.path, sample, target, is_over) {
+            self.cwnd = cwnd;
             return;
-        };
-        self.cwnd = cwnd;
+        }
+        self.mode = UpwindMode::Delay;
+        self.path.settle();
+        let pipe = self.path.bandwidth() * self.path.floor() + 1.0;
+        self.cwnd = self.cwnd.min(pipe);
+        self.delay = Delay::begin(self.cwnd, true, sample.total_delivered);
+        self.competition = Competition::none(self.cwnd);
     }
 
     /// Competition with other flows in the queue (rules 15 to 18).

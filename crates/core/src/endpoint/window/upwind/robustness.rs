@@ -3,7 +3,9 @@
 
 use super::*;
 
+use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::Path as Now;
+use crate::endpoint::feedback::FeedbackConfig;
 use crate::endpoint::tests::path::TestPath;
 use crate::part::Plain;
 use crate::protocols;
