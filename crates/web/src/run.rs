@@ -3,7 +3,6 @@
 use std::sync::PoisonError;
 
 use wasm_bindgen::prelude::wasm_bindgen;
-use windward_core::endpoint::window::fault;
 use windward_core::network::{ChannelConfig, DelaySteps};
 use windward_core::units::{Duration, Probability, Rate, Time};
 use windward_sim::record::RunRecord;
@@ -102,10 +101,8 @@ impl Run {
         }
         sim.advance(until);
         // Of the events above: each call takes what it finds.
-        match fault() {
-            Some(fault) => Err(Wrong::new(fault.to_string())),
-            None => Ok(sim.now().as_secs_f64()),
-        }
+        let now = sim.now().as_secs_f64();
+        self.scenario.failure().map_or(Ok(now), |failure| Err(Wrong::new(failure)))
     }
 
     /// Runs to the end, and returns the outcome as `windward run --json` prints it. Samples and
