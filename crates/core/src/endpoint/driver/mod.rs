@@ -262,6 +262,8 @@ pub struct Driver {
     /// Marks of packets with a smaller ordinal do not reduce the window again.
     certain_until: u64,
     largest_acked: u64,
+    /// The smallest ordinal acknowledged since the first RTT sample, that of the handshake.
+    earliest_acked: Option<u64>,
     /// Packets outstanding before the latest ACK frame or losses (RFC 5681: FlightSize), and the
     /// time of these. Those acknowledged above a loss count.
     outstanding: (Time, u64),
@@ -336,6 +338,7 @@ impl Driver {
             recovery_start: 1,
             certain_until: 1,
             largest_acked: 0,
+            earliest_acked: None,
             outstanding: (Time::ZERO, 0),
             last_number: None,
             batch: Batch::default(),
@@ -501,6 +504,10 @@ impl Driver {
         let Some(rate) = &mut self.estimators.delivery_rate else { return };
         match found {
             Some(found) => {
+                if !self.estimators.rtt.latest().is_zero() {
+                    let earliest = self.earliest_acked.unwrap_or(u64::MAX);
+                    self.earliest_acked = Some(earliest.min(found.ordinal));
+                }
                 rate.on_delivered(now, found.ordinal);
                 if pending.newest.is_none_or(|newest| newest.ordinal < found.ordinal) {
                     pending.newest = Some(found);
@@ -647,10 +654,13 @@ impl Driver {
     fn lose(&mut self, now: Time, ordinal: u64) {
         self.counters.lost += 1;
         self.frame.pending.lost += 1;
-        if let Some(rate) = &mut self.estimators.delivery_rate
-            && let Some(packet) = rate.on_lost(ordinal)
-            && self.needs.rate
-        {
+        let packet = self.estimators.delivery_rate.as_mut().and_then(|rate| rate.on_lost(ordinal));
+        // RFC 9002 section 7.4: the peer may have had no keys for packets sent before the earliest
+        // that it acknowledged, and has dropped them.
+        if self.earliest_acked.is_some_and(|earliest| ordinal < earliest) {
+            return;
+        }
+        if let Some(packet) = packet.filter(|_| self.needs.rate) {
             self.window.on_lost(&packet, now);
         }
         let path = self.path(now, self.outstanding.1);

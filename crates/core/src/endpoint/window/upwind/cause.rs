@@ -39,7 +39,8 @@ impl Cause {
         (1.0 - corrupted).max(0.0)
     }
 
-    fn is_long(&self, path: &Path) -> bool {
+    /// True if the queue is nearly as long as it was at most in a cycle.
+    pub(super) fn is_long(&self, path: &Path) -> bool {
         let (most, r0) = (self.longest.get().unwrap_or(0.0), path.floor());
         path.standing() - r0 >= LONG * (most - r0)
     }

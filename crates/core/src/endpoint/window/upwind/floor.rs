@@ -7,7 +7,6 @@
 use std::fmt::Debug;
 
 use super::path::{CYCLE_TRIPS, Losses};
-use super::verdict::Verdict;
 
 /// The fewest packets that make a loss rate; fewer count as this many.
 pub(super) const FEW: f64 = 100.0;
@@ -16,11 +15,12 @@ pub(super) const FEW: f64 = 100.0;
 pub(super) const FADE: f64 = 3000.0;
 /// The largest loss rate that a path may have: a queue too short to be seen drops more.
 pub(super) const MOST: f64 = 0.35;
-/// The largest floor that is assumed: losses of a queue may be among them.
-const ASSUMED: f64 = 0.1;
 /// A move of the mean RTT, seconds; so many show a queue that overflows again and again.
 const MOVE: f64 = 0.033;
 const MOVES: u32 = 4;
+
+/// An R0 of at most this share of an earlier one has fallen.
+const FALLEN: f64 = 0.9;
 
 /// The source of the floor for the ceiling.
 pub(super) trait Floor: Debug + Send + Sync {
@@ -28,12 +28,13 @@ pub(super) trait Floor: Debug + Send + Sync {
     fn rate(&self) -> f64;
     /// f, and what chance may add: what a cut grants.
     fn granted(&self) -> f64;
-    /// A round trip of start-up is over, at the end of which no queue was seen.
-    fn on_start_trip(&mut self, trip: Losses);
-    /// A round trip is over, whose losses are not those of start-up, with the smoothed RTT `srtt`.
-    fn on_trip(&mut self, trip: Losses, srtt: f64);
-    /// There is a verdict on the queue.
-    fn on_verdict(&mut self, verdict: Verdict);
+    /// A round trip of start-up is over which was no flood, with R0.
+    fn on_start_trip(&mut self, trip: Losses, r0: f64);
+    /// A round trip is over, whose losses are not those of start-up, with the smoothed RTT `srtt`
+    /// and R0.
+    fn on_trip(&mut self, trip: Losses, srtt: f64, r0: f64);
+    /// The queue is clear, and so many packets were lost in the round trips that tell.
+    fn on_clear(&mut self, losses: Losses);
 }
 
 impl Losses {
@@ -50,23 +51,46 @@ impl Losses {
     }
 }
 
-/// The mean RTT of round trips that moves as far as only overflows move it.
+/// The losses of start-up, for a while: with few packets in flight, later means tell the floor late
+/// or, behind delayed ACKs, never.
 #[derive(Debug, Clone, Copy, Default)]
-struct Moves {
+struct Early {
+    losses: Losses,
+    /// Round trips for which they count.
+    trips: u32,
+    r0: f64,
+}
+
+impl Early {
+    /// If R0 has fallen, the losses were those of a queue.
+    fn see(&mut self, r0: f64) {
+        if self.r0 == 0.0 || r0 <= FALLEN * self.r0 {
+            (self.losses, self.r0) = (Losses::default(), r0);
+        }
+    }
+}
+
+/// Losses in a queue that never empties, and the mean RTT, which moves as far as only overflows
+/// move it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Unseen {
+    losses: Losses,
     /// The mean; zero before the first round trip.
     mean: f64,
     /// Its smallest and its largest value since the last move.
     range: Option<(f64, f64)>,
-    count: u32,
+    moves: u32,
 }
 
-impl Moves {
-    fn on_trip(&mut self, srtt: f64) {
+impl Unseen {
+    fn on_trip(&mut self, trip: Losses, srtt: f64) {
+        self.losses.lost += trip.lost;
+        self.losses.sent += trip.sent;
         self.mean += if self.mean > 0.0 { (srtt - self.mean) / 8.0 } else { srtt };
         let (least, most) = self.range.unwrap_or((self.mean, self.mean));
         let (least, most) = (least.min(self.mean), most.max(self.mean));
         let has_moved = most - least >= MOVE;
-        self.count += u32::from(has_moved);
+        self.moves += u32::from(has_moved);
         self.range = Some(if has_moved { (self.mean, self.mean) } else { (least, most) });
     }
 }
@@ -74,78 +98,55 @@ impl Moves {
 /// The floor, from the losses of round trips without a standing queue (rules 2 and 3).
 #[derive(Debug, Clone, Default)]
 pub(super) struct Estimate {
-    known: Losses,
-    /// Those of start-up before a queue was seen, and the round trips for which they count: with
-    /// few packets in flight, later means tell the floor late or, behind delayed ACKs, never.
-    early: Losses,
-    early_trips: u32,
-    /// Those without a standing queue since one was last sure to stand.
-    run: Losses,
-    /// All since the last run, for a queue that never empties.
-    unseen: Losses,
-    moves: Moves,
-    /// True if `known` is from such a queue.
-    is_assumed: bool,
+    early: Early,
+    /// Losses while the queue was clear.
+    clear: Losses,
+    unseen: Unseen,
+    /// The floor of a queue that never empties.
+    assumed: Option<Losses>,
 }
 
 impl Estimate {
-    /// The losses that tell the floor, and its largest value.
-    fn told(&self) -> (Losses, f64) {
-        if self.early_trips > 0 && self.early.sent > self.known.sent {
-            return (self.early, ASSUMED);
-        }
-        (self.known, if self.is_assumed { ASSUMED } else { MOST })
+    /// The losses that tell the floor.
+    fn told(&self) -> Losses {
+        let known = if self.clear.sent >= FEW { self.clear } else { Losses::default() };
+        let known = self.assumed.unwrap_or(known);
+        let Early { losses, trips, .. } = self.early;
+        if trips > 0 && losses.sent > known.sent { losses } else { known }
     }
 }
 
 impl Floor for Estimate {
     fn rate(&self) -> f64 {
-        let (losses, most) = self.told();
-        losses.rate().min(most)
+        self.told().rate().min(MOST)
     }
 
     fn granted(&self) -> f64 {
         // Few losses do not tell 0.9 from 1 %: half a standard deviation more.
-        let (losses, most) = self.told();
+        let losses = self.told();
         let chance = 0.5 * libm::sqrt(losses.lost) / losses.sent.max(FEW);
-        (losses.rate() + chance).min(most)
+        (losses.rate() + chance).min(MOST)
     }
 
-    fn on_start_trip(&mut self, trip: Losses) {
-        self.early.add(trip);
-        self.early_trips = CYCLE_TRIPS;
+    fn on_start_trip(&mut self, trip: Losses, r0: f64) {
+        self.early.see(r0);
+        self.early.losses.add(trip);
+        self.early.trips = CYCLE_TRIPS;
     }
 
-    fn on_trip(&mut self, trip: Losses, srtt: f64) {
-        self.early_trips = self.early_trips.saturating_sub(1);
-        if self.is_assumed {
-            return;
-        }
-        self.unseen.lost += trip.lost;
-        self.unseen.sent += trip.sent;
-        self.moves.on_trip(srtt);
-        if self.moves.count >= MOVES && self.unseen.sent >= self.known.sent {
-            (self.known, self.is_assumed) = (self.unseen, true);
+    fn on_trip(&mut self, trip: Losses, srtt: f64, r0: f64) {
+        self.early.see(r0);
+        self.early.trips = self.early.trips.saturating_sub(1);
+        if self.assumed.is_none() {
+            self.unseen.on_trip(trip, srtt);
+            self.assumed = (self.unseen.moves >= MOVES).then_some(self.unseen.losses);
         }
     }
 
-    fn on_verdict(&mut self, verdict: Verdict) {
-        if verdict.stands {
-            self.run = Losses::default();
-        }
-        if !verdict.is_empty {
-            return;
-        }
-        self.run.add(verdict.losses);
-        let is_run = self.run.sent >= FEW;
-        if is_run {
-            self.unseen = Losses::default();
-            (self.moves.count, self.moves.range) = (0, None);
-        }
-        if !self.is_assumed && self.known.sent > 0.0 {
-            self.known.add(verdict.losses);
-        } else if is_run {
-            (self.known, self.is_assumed) = (self.run, false);
+    fn on_clear(&mut self, losses: Losses) {
+        self.clear.add(losses);
+        if self.clear.sent >= FEW {
+            (self.unseen, self.assumed) = (Unseen::default(), None);
         }
     }
 }
@@ -165,9 +166,9 @@ pub(super) mod tests {
         fn granted(&self) -> f64 {
             self.0
         }
-        fn on_start_trip(&mut self, _: Losses) {}
-        fn on_trip(&mut self, _: Losses, _: f64) {}
-        fn on_verdict(&mut self, _: Verdict) {}
+        fn on_start_trip(&mut self, _: Losses, _: f64) {}
+        fn on_trip(&mut self, _: Losses, _: f64, _: f64) {}
+        fn on_clear(&mut self, _: Losses) {}
     }
 
     fn losses(lost: f64, sent: f64) -> Losses {
@@ -195,51 +196,45 @@ pub(super) mod tests {
         assert!((large.rate() - 0.01).abs() < 1e-4, "{}", large.rate());
     }
 
-    fn verdict(is_empty: bool, stands: bool, lost: f64, sent: f64) -> Verdict {
-        Verdict { stands, is_empty, losses: losses(lost, sent) }
-    }
-
     #[test]
     fn the_floor_is_the_loss_rate_of_a_hundred_packets_without_a_queue() {
         let mut floor = Estimate::default();
-        floor.on_verdict(verdict(true, false, 6.0, 60.0));
+        floor.on_clear(losses(6.0, 60.0));
         assert_eq!(floor.rate(), 0.0, "60 packets are too few");
-        // A queue that is not sure to stand does not end the run, and its losses do not count.
-        floor.on_verdict(verdict(false, false, 30.0, 60.0));
-        floor.on_verdict(verdict(true, false, 3.0, 60.0));
+        floor.on_clear(losses(3.0, 60.0));
+        // 60 of 3000 have faded: the first 60 count as 58.8.
         assert!((floor.rate() - 9.0 / 120.0).abs() < 2e-3, "{}", floor.rate());
-        // One that is sure to stand ends a run, but a known floor stays.
-        floor.on_verdict(verdict(false, true, 30.0, 60.0));
-        floor.on_verdict(verdict(true, false, 0.0, 60.0));
-        assert!((floor.rate() - 9.0 / 180.0).abs() < 2e-3, "{}", floor.rate());
-        let mut floor = Estimate::default();
-        for _ in 0..10 {
-            floor.on_verdict(verdict(true, false, 6.0, 60.0));
-            floor.on_verdict(verdict(false, true, 6.0, 60.0));
-        }
-        assert_eq!(floor.rate(), 0.0, "no run of a hundred");
     }
 
     #[test]
     fn half_a_deviation_is_granted_and_a_third_is_the_most() {
         // 9 of 900 packets: a deviation is 3 packets.
-        let mut floor = Estimate { known: losses(9.0, 900.0), ..Estimate::default() };
+        let mut floor = Estimate { clear: losses(9.0, 900.0), ..Estimate::default() };
         assert!((floor.granted() - 10.5 / 900.0).abs() < 1e-12);
-        floor.known = losses(50.0, 100.0);
+        floor.clear = losses(50.0, 100.0);
         assert_eq!((floor.rate(), floor.granted()), (MOST, MOST));
     }
 
     #[test]
-    fn the_losses_of_start_up_are_the_floor_for_twenty_round_trips_up_to_a_tenth() {
+    fn the_losses_of_start_up_are_the_floor_for_twenty_round_trips() {
         let mut floor = Estimate::default();
-        floor.on_start_trip(losses(1.0, 20.0));
-        floor.on_start_trip(losses(4.0, 80.0));
+        floor.on_start_trip(losses(1.0, 20.0), 0.08);
+        floor.on_start_trip(losses(4.0, 80.0), 0.08);
         assert!((floor.rate() - 0.05).abs() < 1e-3, "{}", floor.rate());
-        floor.on_start_trip(losses(40.0, 100.0));
-        assert_eq!((floor.rate(), floor.granted()), (ASSUMED, ASSUMED));
-        (0..19).for_each(|_| floor.on_trip(losses(0.0, 10.0), 0.1));
-        assert_eq!(floor.rate(), ASSUMED);
-        floor.on_trip(losses(0.0, 10.0), 0.1);
+        (0..19).for_each(|_| floor.on_trip(losses(0.0, 10.0), 0.1, 0.08));
+        assert!((floor.rate() - 0.05).abs() < 1e-3, "{}", floor.rate());
+        floor.on_trip(losses(0.0, 10.0), 0.1, 0.08);
+        assert_eq!(floor.rate(), 0.0);
+    }
+
+    #[test]
+    fn the_losses_of_a_start_up_in_the_queue_of_others_are_not_those_of_the_path() {
+        // A flow that starts in a full queue takes its delay for that of the path.
+        let mut floor = Estimate::default();
+        floor.on_start_trip(losses(20.0, 100.0), 0.08);
+        floor.on_trip(losses(0.0, 10.0), 0.08, 0.073);
+        assert_eq!(floor.rate(), 0.2);
+        floor.on_trip(losses(0.0, 10.0), 0.08, 0.072);
         assert_eq!(floor.rate(), 0.0);
     }
 
@@ -248,7 +243,7 @@ pub(super) mod tests {
     fn assumed(srtt: impl Fn(u32) -> f64) -> Option<u32> {
         let mut floor = Estimate::default();
         (0..5000).find(|trip| {
-            floor.on_trip(losses(1.0, 20.0), srtt(*trip) / 1e3);
+            floor.on_trip(losses(1.0, 20.0), srtt(*trip) / 1e3, 0.06);
             floor.rate() > 0.0
         })
     }
@@ -267,14 +262,12 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_assumed_floor_needs_as_many_packets_as_a_known_one_and_gives_way_to_a_run() {
-        let mut floor = Estimate { known: losses(0.0, 8000.0), ..Estimate::default() };
+    fn an_assumed_floor_gives_way_to_a_clear_queue() {
+        let mut floor = Estimate::default();
         let moving = |trip: u32| if (trip / 50).is_multiple_of(2) { 0.06 } else { 0.12 };
-        (0..399).for_each(|trip| floor.on_trip(losses(1.0, 20.0), moving(trip)));
-        assert_eq!(floor.rate(), 0.0);
-        floor.on_trip(losses(1.0, 20.0), 0.06);
+        (0..399).for_each(|trip| floor.on_trip(losses(1.0, 20.0), moving(trip), 0.06));
         assert_eq!(floor.rate(), 0.05);
-        floor.on_verdict(verdict(true, false, 2.0, 200.0));
+        floor.on_clear(losses(2.0, 200.0));
         assert_eq!(floor.rate(), 0.01);
     }
 }

@@ -196,16 +196,16 @@ impl Upwind {
     fn on_trip(&mut self, sample: &RateSample, now: f64) {
         let is_starting = self.mode == UpwindMode::StartUp;
         let is_unsettled = is_starting || !self.delay.is_settled(sample.prior_delivered);
-        self.ceiling.on_trip(self.path.trip, is_unsettled, self.judge.is_empty());
-        let verdict = self.judge.on_trip(now, &self.path);
-        if is_starting && self.path.is_flat() && !is_flood(self.path.trip) {
-            self.floor.on_start_trip(self.path.trip);
+        self.ceiling.on_trip(self.path.trip, is_unsettled, self.judge.is_clear());
+        let clear = self.judge.on_trip(now, &self.path);
+        if is_starting && !is_flood(self.path.trip) {
+            self.floor.on_start_trip(self.path.trip, self.path.floor());
         }
         // The losses of a start-up are not those of the path.
         if !self.ceiling.is_free() {
-            self.floor.on_trip(self.path.trip, self.path.srtt());
-            if let Some(verdict) = verdict {
-                self.floor.on_verdict(verdict);
+            self.floor.on_trip(self.path.trip, self.path.srtt(), self.path.floor());
+            if let Some(losses) = clear {
+                self.floor.on_clear(losses);
             }
         }
         if is_starting {
@@ -248,6 +248,7 @@ impl Upwind {
             UpwindMode::Competitive => {
                 self.cwnd = self.competition.follow(now, self.cwnd, acked, growth);
                 if is_over && self.path.is_empty() {
+                    self.competition.end(now);
                     self.leave();
                 }
             }
@@ -338,7 +339,8 @@ impl Controller for Upwind {
             self.on_trip(sample, now);
         }
         let target = self.target();
-        self.competition.see(is_over, self.path.is_empty());
+        let is_long = self.cause.is_long(&self.path);
+        self.competition.see(is_over, &self.path, self.cwnd, target, is_long);
         match self.mode {
             UpwindMode::StartUp => self.start_up(sample, target, is_over),
             // A window above the shadow responds to delay in competition too.

@@ -190,10 +190,6 @@ impl Path {
         let [rtt, first, second, ..] = self.latest;
         if second > 0.0 { rtt - 2.0 * first + second } else { 0.0 }
     }
-    /// True if the RTT of start-up shows no queue: R <= 1.1 R0.
-    pub(super) fn is_flat(&self) -> bool {
-        self.standing() <= 1.1 * self.floor()
-    }
     /// True if the queue is empty, or nearly.
     pub(super) fn is_empty(&self) -> bool {
         self.delay() < EMPTY * self.floor()
