@@ -15,6 +15,8 @@ pub(super) const FEW: f64 = 100.0;
 pub(super) const FADE: f64 = 3000.0;
 /// The largest loss rate that a path may have: a queue too short to be seen drops more.
 pub(super) const MOST: f64 = 0.35;
+/// The largest floor that a start-up tells: losses of its own queue may be among them.
+const EARLY: f64 = 0.1;
 /// A move of the mean RTT, seconds; so many show a queue that overflows again and again.
 const MOVE: f64 = 0.033;
 const MOVES: u32 = 4;
@@ -107,25 +109,26 @@ pub(super) struct Estimate {
 }
 
 impl Estimate {
-    /// The losses that tell the floor.
-    fn told(&self) -> Losses {
+    /// The losses that tell the floor, and its largest value.
+    fn told(&self) -> (Losses, f64) {
         let known = if self.clear.sent >= FEW { self.clear } else { Losses::default() };
         let known = self.assumed.unwrap_or(known);
         let Early { losses, trips, .. } = self.early;
-        if trips > 0 && losses.sent > known.sent { losses } else { known }
+        if trips > 0 && losses.sent > known.sent { (losses, EARLY) } else { (known, MOST) }
     }
 }
 
 impl Floor for Estimate {
     fn rate(&self) -> f64 {
-        self.told().rate().min(MOST)
+        let (losses, most) = self.told();
+        losses.rate().min(most)
     }
 
     fn granted(&self) -> f64 {
         // Few losses do not tell 0.9 from 1 %: half a standard deviation more.
-        let losses = self.told();
+        let (losses, most) = self.told();
         let chance = 0.5 * libm::sqrt(losses.lost) / losses.sent.max(FEW);
-        (losses.rate() + chance).min(MOST)
+        (losses.rate() + chance).min(most)
     }
 
     fn on_start_trip(&mut self, trip: Losses, r0: f64) {
@@ -233,7 +236,7 @@ pub(super) mod tests {
         let mut floor = Estimate::default();
         floor.on_start_trip(losses(20.0, 100.0), 0.08);
         floor.on_trip(losses(0.0, 10.0), 0.08, 0.073);
-        assert_eq!(floor.rate(), 0.2);
+        assert_eq!(floor.rate(), EARLY);
         floor.on_trip(losses(0.0, 10.0), 0.08, 0.072);
         assert_eq!(floor.rate(), 0.0);
     }
