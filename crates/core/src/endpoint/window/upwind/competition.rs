@@ -25,6 +25,8 @@ pub(super) struct Competition {
     /// The largest recent window.
     top: f64,
     since: Since,
+    /// The time until which the shadow stays without overflows.
+    stays_until: f64,
     /// The time until which an overflow is known.
     known_until: f64,
 }
@@ -85,14 +87,18 @@ impl Competition {
         }
         self.top = (self.top * (1.0 - FADES)).max(cwnd);
         let Since { empty, short, .. } = self.since;
-        empty >= CYCLE_TRIPS || self.overflows(now) && empty.min(short) >= FILLED
+        let begins = empty >= CYCLE_TRIPS || self.overflows(now) && empty.min(short) >= FILLED;
+        if begins {
+            self.stays_until = now + CYCLE;
+        }
+        begins
     }
 
     /// Packets were acknowledged in competitive mode. Returns the window (rule 17).
     pub(super) fn follow(&mut self, now: f64, cwnd: f64, acked: f64, growth: f64) -> f64 {
         if self.overflows(now) {
             self.shadow += growth / self.shadow;
-        } else {
+        } else if now >= self.stays_until {
             // A queue that never overflows belongs to others that respond to delay.
             self.shadow = (self.shadow - FADES * acked).max(LEAST);
         }
@@ -210,12 +216,17 @@ mod tests {
     }
 
     #[test]
-    fn it_grows_for_20_s_after_an_overflow_and_fades() {
-        let mut competition = Competition::none(80.0);
+    fn it_stays_for_20_s_grows_for_20_s_after_an_overflow_and_fades() {
+        let mut competition = Competition {
+            since: Since { empty: CYCLE_TRIPS, ..Since::default() },
+            ..Competition::none(80.0)
+        };
+        assert!(competition.watch(100.0, 80.0, 0.0, true));
         let at = |competition: &mut Competition, now: f64| {
             competition.follow(now, 80.0, 1.0, 1.0);
             competition.shadow()
         };
+        assert_eq!(at(&mut competition, 119.9), 80.0);
         assert!((at(&mut competition, 120.0) - 79.99).abs() < 1e-9);
         competition.on_overflow(121.0);
         assert!(at(&mut competition, 140.9) > 80.0);
