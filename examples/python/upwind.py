@@ -5,13 +5,13 @@ the packets that ``protocol = "upwind"`` sends, where no router helps (the rest 
 """
 
 from collections import deque
-from math import floor, inf, pi, sqrt
+from math import floor, inf, sqrt
 
 # Constants, and the defaults of the parameters.
 LEAST, MEMORY, CYCLE, TRIPS, SAMPLES, SURE = 2, 600, 20, 20, 8, 4
-EMPTY, STANDS, TOLD, FEW, FADE, MOST, ASSUMED = 0.02, 0.4e-3, 1 / 30, 100, 3000, 0.35, 0.1
+EMPTY, STANDS, TOLD, FEW, FADE, MOST, EARLY, FALLEN = 0.02, 0.4e-3, 1 / 30, 100, 3000, 0.35, 0.1, 0.9
 MOVE, MOVES, HIGHEST, SMALL, PAUSE, FULL, STILL = 33e-3, 4, 1.5, 6, 10, 0.1, 3
-FLOOD, TREND, SHRUNK, LONG, FADES = 5, 3, 0.7, 0.9, 0.01
+FLOOD, TREND, SHRUNK, LONG, FILLED, FADES = 5, 3, 0.7, 0.9, 5, 0.01
 DELTA, GROWTH, NOISE = 0.5, 1, 2
 UP, DOWN = True, False
 
@@ -83,9 +83,9 @@ class Upwind:
         # Rules 1 to 3.
         self.next_verdict()
         self.Es, self.saw_none, self.clear = Least(), False, False
-        self.run, self.floor, self.assumed = Count(), Count(), False
-        self.first, self.first_trips = Count(), 0  # those of start-up, and the round trips for which they stand
-        self.sum_lost, self.sum_sent, self.mean, self.moves, self.range = 0, 0, 0.0, 0, None
+        self.without, self.assumed = Count(), None  # those without a queue, and the assumed floor
+        self.first, self.first_trips, self.first_R0 = Count(), 0, inf  # those of start-up, for so many round trips
+        self.begin_sum()
         # Rules 4 to 7.
         self.startup_end, self.early, self.free = 0, True, True
         self.credit, self.recent, self.cut_end, self.was_cut, self.pause = 0.0, Count(), 0, False, 0
@@ -94,7 +94,7 @@ class Upwind:
         self.longest, self.e, self.p = 0.0, Count(), Count()
         self.known_until, self.stays_until = 0.0, 0.0
         self.flight_end, self.flight = 0, (self.S, self.C, self.known_until)
-        self.since_empty = 0
+        self.begin_counts()
 
     # Events, in the page's order.
 
@@ -131,12 +131,12 @@ class Upwind:
             self.follow_delay(sample, ended)  # 10
         if self.mode == "delay":
             self.grow_shadow(a, ended)  # 15
-            if ended and self.since_empty >= TRIPS:  # 17
+            if ended and self.others_fill(now):  # 17
                 self.mode, self.stays_until = "competition", now + CYCLE
         elif self.mode == "competition":
             self.compete(now, a)  # 17
             if ended and self.is_empty:  # 18
-                self.end_competition()
+                self.end_competition(now)
         if self.mode != "start-up":  # 12
             self.cwnd = min(self.cwnd, 2 * self.bandwidth * self.srtt + 10)
         self.S = min(self.S, self.C)
@@ -180,7 +180,7 @@ class Upwind:
 
     def on_mark(self, now):  # 20
         if self.mode == "start-up":
-            self.end_competition()
+            self.end_competition(now)
             self.s, self.m, self.startup_end = 0.0, [], 0
         self.C = min(self.C, max(LEAST, min(self.C, self.cwnd) / 2))
         self.cwnd = max(LEAST, min(self.cwnd, self.C))
@@ -273,20 +273,22 @@ class Upwind:
         if not self.free:  # 6
             self.recent.add(self.lost, self.sent)
         self.grow_ceiling()  # 7
-        verdict = self.find_verdict(sample.now)  # 1
-        if self.mode == "start-up" and self.R <= 1.1 * self.R0 and not self.floods:  # 2
+        without = self.find_verdict(sample.now)  # 1
+        if self.mode == "start-up" and not self.floods:  # 2
+            self.forget_first()
             self.first.add(self.lost, self.sent)
             self.first_trips = TRIPS
         if not self.free:
+            self.forget_first()
             self.first_trips = max(0, self.first_trips - 1)
             self.assume_floor()  # 3
-            if verdict:
-                self.learn_floor(*verdict)  # 2
+            if without:
+                self.learn_floor(*without)  # 2
         if self.mode != "start-up":
             self.find_longer_path(sample.now)  # 11
 
     def find_verdict(self, now):  # 1
-        """Returns whether a queue stands for sure, and the packets of these round trips; or None."""
+        """Returns the packets of the round trips judged, if the queue is clear."""
         self.M_trips += 1
         self.M_lost += self.lost
         self.M_sent += self.sent
@@ -294,35 +296,34 @@ class Upwind:
         u = max(SURE * sd / sqrt(self.M_rtts), self.s / sqrt(self.M_trips))
         t = min(STANDS, self.R0 / 10)
         if self.M_rtts < SAMPLES or u > max(t, TOLD * self.R0):
+            if self.M_trips >= TRIPS:
+                self.next_verdict()
             return None
         M = self.M_sum / self.M_rtts
         E = min(self.Es.add(now, M + u, MEMORY), self.R0 + sd + 2 * self.J)
-        H = max(0.0, self.J - sqrt(pi * self.J / (self.M_sent / (self.M_trips * self.srtt))))
-        most = E + max(t, u, H)
-        self.clear = self.saw_none and M <= most
-        self.saw_none = M <= most
-        verdict = M > most + sd, self.M_lost, self.M_sent
+        packets, saw_none = (self.M_lost, self.M_sent), M <= E + max(t, u)
+        self.clear, self.saw_none = self.saw_none and saw_none, saw_none
         self.next_verdict()
-        return verdict
+        return packets if self.clear else None
 
-    def learn_floor(self, sure, lost, sent):  # 2
-        if sure:
-            self.run = Count()
-        if self.clear:
-            self.run.add(lost, sent)
-            if self.run.sent >= FEW:
-                self.sum_lost, self.sum_sent, self.moves, self.range = 0, 0, 0, None
-            if self.floor.sent and not self.assumed:
-                self.floor.add(lost, sent)
-            elif self.run.sent >= FEW:
-                self.floor, self.assumed = Count(self.run.lost, self.run.sent), False
+    def learn_floor(self, lost, sent):  # 2
+        self.without.add(lost, sent)
+        if self.without.sent >= FEW:
+            self.assumed = None
+            self.begin_sum()
+
+    def forget_first(self):  # 2
+        if self.R0 <= FALLEN * self.first_R0:
+            self.first, self.first_R0 = Count(), self.R0
+
+    def begin_sum(self):  # 3
+        self.sum_lost, self.sum_sent, self.mean, self.moves, self.range = 0, 0, 0.0, 0, None
 
     @property
     def told(self):  # 2, 3
         """The count that stands for the floor, and the largest rate for which it does."""
-        if self.first_trips and self.first.sent > self.floor.sent:
-            return self.first, ASSUMED
-        return self.floor, ASSUMED if self.assumed else MOST
+        count = self.assumed or (self.without if self.without.sent >= FEW else Count())
+        return (self.first, EARLY) if self.first_trips and self.first.sent > count.sent else (count, MOST)
 
     @property
     def f(self):  # 2
@@ -337,16 +338,15 @@ class Upwind:
     def assume_floor(self):  # 3
         if self.assumed:
             return
-        self.sum_lost += self.lost
-        self.sum_sent += self.sent
+        self.sum_lost, self.sum_sent = self.sum_lost + self.lost, self.sum_sent + self.sent
         self.mean += (self.srtt - self.mean) / 8 if self.mean else self.srtt
         low, high = self.range or (self.mean, self.mean)
         self.range = min(low, self.mean), max(high, self.mean)
         if self.range[1] - self.range[0] >= MOVE:
             self.moves += 1
             self.range = self.mean, self.mean
-        if self.moves >= MOVES and self.sum_sent >= self.floor.sent:
-            self.floor, self.assumed = Count(self.sum_lost, self.sum_sent), True
+        if self.moves >= MOVES:
+            self.assumed = Count(self.sum_lost, self.sum_sent)
 
     def add_credit(self, packets):  # 5
         f = self.f
@@ -392,8 +392,8 @@ class Upwind:
 
     def end_start_up(self, total):  # 9
         self.cwnd = self.S = self.top = min(self.cwnd, self.bandwidth * self.R0 + 1)
-        self.known_until, self.since_empty = 0.0, 0
-        self.s, self.m = 0.0, []
+        self.known_until, self.s, self.m = 0.0, 0.0, []
+        self.begin_counts()
         self.mode, self.startup_end = "delay", total
         self.begin(UP)
 
@@ -466,8 +466,16 @@ class Upwind:
         if ended:
             self.top = max((1 - FADES) * self.top, self.cwnd)
 
+    def begin_counts(self):  # 16
+        self.empty, self.short, self.long = 0, 0, 0
+
     def count_round_trips(self, ended):  # 16
-        self.since_empty = 0 if self.is_empty else self.since_empty + ended
+        self.empty = 0 if self.is_empty else self.empty + ended
+        self.short = 0 if self.b < self.b_star else self.short + ended
+        self.long = 0 if self.is_long else self.long + ended
+
+    def others_fill(self, now):  # 17
+        return self.empty >= TRIPS or self.is_known(now) and min(self.empty, self.short) >= FILLED
 
     def compete(self, now, a):  # 17
         if self.is_known(now):
@@ -477,6 +485,9 @@ class Upwind:
         if self.cwnd < self.S:
             self.cwnd = min(self.cwnd + a / 2, self.S)
 
-    def end_competition(self):  # 18
-        self.mode, self.top, self.since_empty = "delay", self.cwnd, 0
+    def end_competition(self, now):  # 18
+        if self.long <= FILLED:
+            self.known_until = max(self.known_until, now + CYCLE)
+        self.mode, self.top = "delay", self.cwnd
+        self.begin_counts()
         self.begin(DOWN)
