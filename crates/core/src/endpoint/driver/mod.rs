@@ -262,7 +262,9 @@ pub struct Driver {
     /// Marks of packets with a smaller ordinal do not reduce the window again.
     certain_until: u64,
     largest_acked: u64,
-    /// The smallest ordinal acknowledged since the first RTT sample, that of the handshake.
+    /// The next ordinal at the end of the first ACK frame, which may be that of a handshake; zero
+    /// before. The smallest ordinal acknowledged since.
+    first_frame: u64,
     earliest_acked: Option<u64>,
     /// Packets outstanding before the latest ACK frame or losses (RFC 5681: FlightSize), and the
     /// time of these. Those acknowledged above a loss count.
@@ -338,6 +340,7 @@ impl Driver {
             recovery_start: 1,
             certain_until: 1,
             largest_acked: 0,
+            first_frame: 0,
             earliest_acked: None,
             outstanding: (Time::ZERO, 0),
             last_number: None,
@@ -504,7 +507,7 @@ impl Driver {
         let Some(rate) = &mut self.estimators.delivery_rate else { return };
         match found {
             Some(found) => {
-                if !self.estimators.rtt.latest().is_zero() {
+                if self.first_frame > 0 {
                     let earliest = self.earliest_acked.unwrap_or(u64::MAX);
                     self.earliest_acked = Some(earliest.min(found.ordinal));
                 }
@@ -531,6 +534,9 @@ impl Driver {
         self.app_limited = app_limited;
         self.probe = None;
         let packets = std::mem::take(&mut self.frame.packets);
+        if packets > 0 && self.first_frame == 0 {
+            self.first_frame = self.flight.next();
+        }
         let latest = self.estimators.rtt.latest();
         let is_late =
             !latest.is_zero() && frame.now.since(self.frame.pending.left()) > latest + GRANULARITY;
@@ -655,9 +661,10 @@ impl Driver {
         self.counters.lost += 1;
         self.frame.pending.lost += 1;
         let packet = self.estimators.delivery_rate.as_mut().and_then(|rate| rate.on_lost(ordinal));
-        // RFC 9002 section 7.4: the peer may have had no keys for packets sent before the earliest
-        // that it acknowledged, and has dropped them.
-        if self.earliest_acked.is_some_and(|earliest| ordinal < earliest) {
+        // RFC 9002 section 7.4: the peer of a handshake may have had no keys for packets sent before
+        // the earliest that it acknowledged, and has dropped them.
+        let first = self.first_frame;
+        if self.earliest_acked.is_some_and(|earliest| (first..earliest).contains(&ordinal)) {
             return;
         }
         if let Some(packet) = packet.filter(|_| self.needs.rate) {
@@ -868,6 +875,35 @@ mod tests {
         acknowledge(&mut driver, ms(90), 3..=6);
         driver.on_bytes_lost(ms(90), ms(2), 2000);
         assert_eq!(driver.window(), 5001);
+    }
+
+    #[test]
+    fn losses_before_the_first_packet_for_which_the_peer_had_keys_reduce_nothing() {
+        let newreno = PROTOCOLS.iter().find(|row| row.name == "newreno").expect("a row");
+        let setup = DriverSetup { mtu: 1000, pacer: Pacer::Window, seed: 1 };
+        let mut driver = Driver::new(newreno, setup).expect("it runs in QUIC");
+        // A hello is answered. The end of the handshake and nine packets follow, of which the end is
+        // lost; the peer drops the nine.
+        driver.on_sent(ms(1), 0, 1000);
+        let frame = |driver: &mut Driver, now, sent, number| {
+            driver.on_acked(now, sent, Some(number), 1000, Duration::from_millis(80));
+            let in_flight = driver.figures().in_flight;
+            driver.on_frame(Frame { now, in_flight, app_limited: false, largest: None });
+        };
+        frame(&mut driver, ms(81), ms(1), 0);
+        (1..=10).for_each(|n| driver.on_sent(ms(81), n, 1000));
+        // They are repeated.
+        driver.on_sent(ms(300), 11, 1000);
+        driver.on_sent(ms(300), 12, 1000);
+        driver.on_sent(ms(300), 13, 1000);
+        frame(&mut driver, ms(380), ms(300), 11);
+        let before = driver.window();
+        (1..=10).for_each(|n| driver.on_lost(ms(380), n, 1000));
+        assert_eq!((driver.window(), driver.figures().lost), (before, 10));
+        // Packets sent after the earliest acknowledged one count.
+        frame(&mut driver, ms(381), ms(300), 13);
+        driver.on_lost(ms(381), 12, 1000);
+        assert!(driver.window() < before, "{}", driver.window());
     }
 
     #[test]
