@@ -114,6 +114,8 @@ step_house() {
 step_prose() {
     offer python3 python3 || return 0
     check "prose: plain technical English" python3 docs/prose.py
+    check "prose: cited numbers are those of the tables" \
+        python3 docs/tables.py --check docs/upwind-results.md docs/upwind.md docs/protocols/upwind.md
 }
 
 step_clippy() {

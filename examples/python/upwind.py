@@ -5,7 +5,7 @@ the packets that ``protocol = "upwind"`` sends, where no router helps (the rest 
 """
 
 from collections import deque
-from math import floor, inf, sqrt
+from math import floor, inf, pi, sqrt
 
 # Constants, and the defaults of the parameters.
 LEAST, MEMORY, CYCLE, TRIPS, SAMPLES, SURE = 2, 600, 20, 20, 8, 4
@@ -301,7 +301,8 @@ class Upwind:
             return None
         M = self.M_sum / self.M_rtts
         E = min(self.Es.add(now, M + u, MEMORY), self.R0 + sd + 2 * self.J)
-        packets, saw_none = (self.M_lost, self.M_sent), M <= E + max(t, u)
+        H = max(0.0, self.J - sqrt(pi * self.J / (self.M_sent / (self.M_trips * self.srtt))))
+        packets, saw_none = (self.M_lost, self.M_sent), M <= E + max(t, u, H)
         self.clear, self.saw_none = self.saw_none and saw_none, saw_none
         self.next_verdict()
         return packets if self.clear else None
@@ -343,8 +344,7 @@ class Upwind:
         low, high = self.range or (self.mean, self.mean)
         self.range = min(low, self.mean), max(high, self.mean)
         if self.range[1] - self.range[0] >= MOVE:
-            self.moves += 1
-            self.range = self.mean, self.mean
+            self.moves, self.range = self.moves + 1, (self.mean, self.mean)
         if self.moves >= MOVES:
             self.assumed = Count(self.sum_lost, self.sum_sent)
 
