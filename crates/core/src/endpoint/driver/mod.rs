@@ -661,8 +661,8 @@ impl Driver {
         self.counters.lost += 1;
         self.frame.pending.lost += 1;
         let packet = self.estimators.delivery_rate.as_mut().and_then(|rate| rate.on_lost(ordinal));
-        // RFC 9002 section 7.4: the peer of a handshake may have had no keys for packets sent before
-        // the earliest that it acknowledged, and has dropped them.
+        // RFC 9002 section 7.4: the peer of a handshake may have had no keys for packets sent
+        // before the earliest that it acknowledged, and has dropped them.
         let first = self.first_frame;
         if self.earliest_acked.is_some_and(|earliest| (first..earliest).contains(&ordinal)) {
             return;
@@ -882,8 +882,8 @@ mod tests {
         let newreno = PROTOCOLS.iter().find(|row| row.name == "newreno").expect("a row");
         let setup = DriverSetup { mtu: 1000, pacer: Pacer::Window, seed: 1 };
         let mut driver = Driver::new(newreno, setup).expect("it runs in QUIC");
-        // A hello is answered. The end of the handshake and nine packets follow, of which the end is
-        // lost; the peer drops the nine.
+        // A hello is answered. The end of the handshake and nine packets follow. The first is lost,
+        // and the peer drops the others.
         driver.on_sent(ms(1), 0, 1000);
         let frame = |driver: &mut Driver, now, sent, number| {
             driver.on_acked(now, sent, Some(number), 1000, Duration::from_millis(80));

@@ -57,8 +57,8 @@ impl Competition {
         now < self.known_until
     }
 
-    /// Counts the round trips since the queue was empty, shorter than `target` packets of the window
-    /// `cwnd`, and long (rule 16).
+    /// Counts the round trips since the queue was empty, shorter than `target` packets of the
+    /// window `cwnd`, and long (rule 16).
     pub(super) fn see(
         &mut self,
         is_over: bool,

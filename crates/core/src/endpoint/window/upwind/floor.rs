@@ -30,7 +30,7 @@ pub(super) trait Floor: Debug + Send + Sync {
     fn rate(&self) -> f64;
     /// f, and what chance may add: what a cut grants.
     fn granted(&self) -> f64;
-    /// A round trip of start-up is over which was no flood, with R0.
+    /// A round trip of start-up is over that did not flood, with R0.
     fn on_start_trip(&mut self, trip: Losses, r0: f64);
     /// A round trip is over, whose losses are not those of start-up, with the smoothed RTT `srtt`
     /// and R0.

@@ -104,9 +104,9 @@ mod tests {
     use super::*;
     use crate::rng::Stream;
 
-    /// The share of verdicts that leave the queue clear, and of round trips with a verdict, over 500
-    /// round trips of `packets` packets whose RTTs, in milliseconds, are given, and which stay in
-    /// order. The first takes 80 ms.
+    /// The share of verdicts that leave the queue clear, and of round trips with a verdict, over
+    /// 500 round trips of `packets` packets whose RTTs, in milliseconds, are given, and which stay
+    /// in order. The first takes 80 ms.
     fn judged(packets: u64, mut rtt: impl FnMut(u64) -> f64) -> (f64, f64) {
         let (mut path, mut judge) = (Path::default(), Judge::default());
         let (mut clear, mut verdicts) = (0.0, 0.0);
