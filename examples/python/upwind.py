@@ -84,10 +84,10 @@ class Upwind:
         self.next_verdict()
         self.Es, self.saw_none, self.clear = Least(), False, False
         self.without, self.assumed = Count(), None  # those without a queue, and the assumed floor
-        self.first, self.first_trips, self.first_R0 = Count(), 0, inf  # those of start-up, for so many round trips
+        self.early, self.early_trips, self.early_R0 = Count(), 0, inf  # those of start-up, for so many round trips
         self.begin_sum()
         # Rules 4 to 7.
-        self.startup_end, self.early, self.free = 0, True, True
+        self.startup_end, self.starting, self.free = 0, True, True
         self.credit, self.recent, self.cut_end, self.was_cut, self.pause = 0.0, Count(), 0, False, 0
         # Rules 10 to 17.
         self.begin(UP)
@@ -267,20 +267,20 @@ class Upwind:
         self.M_sum, self.x_sum, self.M_rtts, self.M_trips, self.M_lost, self.M_sent = 0.0, 0.0, 0, 0, 0, 0
 
     def end_round_trip(self, sample):
-        early = self.mode == "start-up" or sample.prior_delivered < self.startup_end  # 4
-        self.free, self.early = early or self.early, early
+        starting = self.mode == "start-up" or sample.prior_delivered < self.startup_end  # 4
+        self.free, self.starting = starting or self.starting, starting
         self.last_trip = self.sent  # 5
         if not self.free:  # 6
             self.recent.add(self.lost, self.sent)
         self.grow_ceiling()  # 7
         without = self.find_verdict(sample.now)  # 1
         if self.mode == "start-up" and not self.floods:  # 2
-            self.forget_first()
-            self.first.add(self.lost, self.sent)
-            self.first_trips = TRIPS
+            self.begin_early()
+            self.early.add(self.lost, self.sent)
+            self.early_trips = TRIPS
         if not self.free:
-            self.forget_first()
-            self.first_trips = max(0, self.first_trips - 1)
+            self.begin_early()
+            self.early_trips = max(0, self.early_trips - 1)
             self.assume_floor()  # 3
             if without:
                 self.learn_floor(*without)  # 2
@@ -313,9 +313,9 @@ class Upwind:
             self.assumed = None
             self.begin_sum()
 
-    def forget_first(self):  # 2
-        if self.R0 <= FALLEN * self.first_R0:
-            self.first, self.first_R0 = Count(), self.R0
+    def begin_early(self):  # 2
+        if self.R0 <= FALLEN * self.early_R0:
+            self.early, self.early_R0 = Count(), self.R0
 
     def begin_sum(self):  # 3
         self.sum_lost, self.sum_sent, self.mean, self.moves, self.range = 0, 0, 0.0, 0, None
@@ -324,7 +324,7 @@ class Upwind:
     def told(self):  # 2, 3
         """The count that stands for the floor, and the largest rate for which it does."""
         count = self.assumed or (self.without if self.without.sent >= FEW else Count())
-        return (self.first, EARLY) if self.first_trips and self.first.sent > count.sent else (count, MOST)
+        return (self.early, EARLY) if self.early_trips and self.early.sent > count.sent else (count, MOST)
 
     @property
     def f(self):  # 2
