@@ -62,7 +62,7 @@ fn a_full_disk_ends_the_transfer_with_the_reason() {
 #[test]
 fn a_disk_that_cannot_be_written_has_no_receiver_and_no_ticket() {
     let place = Place::new();
-    let Some(mut receiver) = behind(&place, "ro", Process::start) else { return };
+    let Some(mut receiver) = behind(&place, "ro", Process::receiving) else { return };
     assert_eq!(receiver.end(std::time::Duration::from_secs(60)), Some(false));
     assert_eq!(fs::read_to_string(place.home().join("ticket")).unwrap_or_default(), "");
 }
