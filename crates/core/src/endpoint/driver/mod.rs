@@ -508,8 +508,8 @@ impl Driver {
         match found {
             Some(found) => {
                 if self.first_frame > 0 {
-                    let earliest = self.earliest_acked.unwrap_or(u64::MAX);
-                    self.earliest_acked = Some(earliest.min(found.ordinal));
+                    let earliest = self.earliest_acked.get_or_insert(found.ordinal);
+                    *earliest = found.ordinal.min(*earliest);
                 }
                 rate.on_delivered(now, found.ordinal);
                 if pending.newest.is_none_or(|newest| newest.ordinal < found.ordinal) {
@@ -839,14 +839,22 @@ mod tests {
         Time::from_ps(ms * 1_000_000_000)
     }
 
-    /// NewReno with ten packets of 1000 bytes in flight, sent at 1 to 10 ms.
-    fn ten_in_flight() -> Driver {
+    /// NewReno with packets of 1000 bytes.
+    fn newreno() -> Driver {
         let newreno = PROTOCOLS.iter().find(|row| row.name == "newreno").expect("a row");
         let setup = DriverSetup { mtu: 1000, pacer: Pacer::Window, seed: 1 };
-        let mut driver = Driver::new(newreno, setup).expect("it runs in QUIC");
-        for n in 1..=10 {
-            driver.on_sent(ms(n), n, 1000);
-        }
+        Driver::new(newreno, setup).expect("it runs in QUIC")
+    }
+
+    /// Sends the packets of these numbers, each at as many milliseconds.
+    fn send(driver: &mut Driver, numbers: std::ops::RangeInclusive<u64>) {
+        numbers.for_each(|n| driver.on_sent(ms(n), n, 1000));
+    }
+
+    /// NewReno with ten packets in flight, sent at 1 to 10 ms.
+    fn ten_in_flight() -> Driver {
+        let mut driver = newreno();
+        send(&mut driver, 1..=10);
         driver
     }
 
@@ -879,30 +887,21 @@ mod tests {
 
     #[test]
     fn losses_before_the_first_packet_for_which_the_peer_had_keys_reduce_nothing() {
-        let newreno = PROTOCOLS.iter().find(|row| row.name == "newreno").expect("a row");
-        let setup = DriverSetup { mtu: 1000, pacer: Pacer::Window, seed: 1 };
-        let mut driver = Driver::new(newreno, setup).expect("it runs in QUIC");
         // A hello is answered. The end of the handshake and nine packets follow. The first is lost,
         // and the peer drops the others.
-        driver.on_sent(ms(1), 0, 1000);
-        let frame = |driver: &mut Driver, now, sent, number| {
-            driver.on_acked(now, sent, Some(number), 1000, Duration::from_millis(80));
-            let in_flight = driver.figures().in_flight;
-            driver.on_frame(Frame { now, in_flight, app_limited: false, largest: None });
-        };
-        frame(&mut driver, ms(81), ms(1), 0);
-        (1..=10).for_each(|n| driver.on_sent(ms(81), n, 1000));
+        let mut driver = newreno();
+        send(&mut driver, 1..=1);
+        acknowledge(&mut driver, ms(81), 1..=1);
+        send(&mut driver, 82..=91);
         // They are repeated.
-        driver.on_sent(ms(300), 11, 1000);
-        driver.on_sent(ms(300), 12, 1000);
-        driver.on_sent(ms(300), 13, 1000);
-        frame(&mut driver, ms(380), ms(300), 11);
+        send(&mut driver, 300..=302);
+        acknowledge(&mut driver, ms(380), 300..=300);
         let before = driver.window();
-        (1..=10).for_each(|n| driver.on_lost(ms(380), n, 1000));
+        (82..=91).for_each(|n| driver.on_lost(ms(380), n, 1000));
         assert_eq!((driver.window(), driver.figures().lost), (before, 10));
         // Packets sent after the earliest acknowledged one count.
-        frame(&mut driver, ms(381), ms(300), 13);
-        driver.on_lost(ms(381), 12, 1000);
+        acknowledge(&mut driver, ms(382), 302..=302);
+        driver.on_lost(ms(382), 301, 1000);
         assert!(driver.window() < before, "{}", driver.window());
     }
 

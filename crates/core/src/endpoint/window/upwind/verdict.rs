@@ -86,7 +86,8 @@ impl Judge {
 
     /// Earlier RTTs do not compare with those to come.
     pub(super) fn forget(&mut self) {
-        *self = Judge { empty: self.empty, ..Judge::default() };
+        self.begin();
+        self.least = Least::default();
     }
 }
 
@@ -117,12 +118,9 @@ mod tests {
             now = f64::max(now, sent + rtt / 1e3);
             path.on_sample(&sample(100 + packet, 80), now, now - sent);
             judge.on_sample(now - sent, &path);
-            if packet % packets == packets - 1
-                && let (is_clear, Judge { trips: 0.0, .. }) =
-                    (judge.on_trip(now, &path).is_some(), &judge)
-            {
-                verdicts += 1.0;
-                clear += f64::from(u8::from(is_clear));
+            if packet % packets == packets - 1 {
+                clear += f64::from(u8::from(judge.on_trip(now, &path).is_some()));
+                verdicts += f64::from(u8::from(judge.trips == 0.0));
             }
         }
         (clear / f64::max(verdicts, 1.0), verdicts / 500.0)
