@@ -162,7 +162,9 @@ impl Campaign<'_> {
             }
         }
         for case in self.cases.iter_mut().flatten() {
-            if case.add_controls(&self.runner.design) {
+            let controls = case.add_controls(&self.runner.design);
+            case.explain(&self.runner.design);
+            if controls || case.result.explanation.is_some() {
                 let result = Box::new(case.result.clone());
                 self.runner.observer.event(Event::Judged(case.id, result))?;
             }
@@ -174,6 +176,7 @@ impl Campaign<'_> {
         let id = answer.ask.claim;
         let case = &mut self.cases[id.experiment][id.claim];
         let follows = case.take(answer, &self.runner.design);
+        case.explain(&self.runner.design);
         let result = Box::new(case.result.clone());
         self.runner.observer.event(Event::Judged(id, result))?;
         for follow in follows {

@@ -16,9 +16,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::ExperimentError;
-use crate::experiment::{Asked, Check, Claim, Deviation, Experiment, History, Margin, Reading};
+use crate::experiment::{
+    Asked, Basis, Check, Claim, Deviation, Experiment, Explanation, History, Margin, Reading,
+};
 use crate::expression::{Cell, Comparison, Expression, Relation};
 use crate::statistics::{Estimate, Look, estimate_with};
+use crate::worlds::Distance;
 
 mod control;
 mod world;
@@ -87,8 +90,14 @@ pub struct ChangedChoice {
     pub plain: String,
     /// The value used instead.
     pub instead: String,
-    /// Reason for it.
+    /// Kind of reason for it.
+    pub basis: Basis,
+    /// The reason.
     pub source: String,
+    /// True if it holds of one of the compared protocols alone, which is a further assumption.
+    pub private: bool,
+    /// The result of the paper that it makes impossible, if there is one.
+    pub contradicted: Option<String>,
 }
 
 /// A check with its numbers.
@@ -98,6 +107,10 @@ pub struct CheckResult {
     pub check: usize,
     /// The check as text; of several alternatives, the decisive one comes first.
     pub text: String,
+    /// Edition of the list of claims in which it was written: 1 was before any measurement.
+    pub edition: u32,
+    /// The check that it replaced when results were known.
+    pub was: Option<String>,
     /// Its verdict.
     pub verdict: Verdict,
     /// Left side.
@@ -273,6 +286,8 @@ pub fn evaluate(
     let best = each.min_by_key(|result| (rank(result.verdict), result.difference.is_none()));
     let mut best = best.expect("a check is read with at least one comparison");
     best.check = index;
+    best.edition = check.edition;
+    best.was.clone_from(&check.was);
     let others = check.any.iter().map(|(text, _)| text).filter(|t| **t != best.text);
     let others: Vec<String> = others.map(|t| format!(", or {t}")).collect();
     best.text.push_str(&others.concat());
@@ -289,6 +304,8 @@ fn evaluate_comparison(
     let mut result = CheckResult {
         check: 0,
         text: text.to_owned(),
+        edition: 1,
+        was: None,
         verdict: Verdict::Inconclusive,
         left: None,
         right: None,
@@ -383,8 +400,28 @@ pub fn check_references(experiments: &[Experiment]) -> Result<(), ExperimentErro
             let cells = reported.value.leaves().into_iter().map(|cell| (cell, reported.line));
             check_involved(own, cells, experiments)?;
         }
+        for claim in &own.claims {
+            let line = claim.checks.first().map_or(0, |check| check.line);
+            let values = claim.explanation.iter().flat_map(Explanation::values);
+            for cell in values.flat_map(Expression::leaves) {
+                check_exists(own, cell, line, experiments)?;
+            }
+        }
     }
     Ok(())
+}
+
+/// Verifies that the experiment of a cell, if it is one of the list, has it.
+fn check_exists(
+    own: &Experiment,
+    cell: &Cell,
+    line: usize,
+    experiments: &[Experiment],
+) -> Result<(), ExperimentError> {
+    let id = cell.experiment.as_ref();
+    let other = id.and_then(|id| experiments.iter().find(|e| e.id == *id));
+    let error = |message| ExperimentError::Experiment { file: own.file.clone(), line, message };
+    other.map_or(Ok(()), |other| other.find(cell).map(drop).map_err(error))
 }
 
 /// Verifies that all experiments whose cells appear in one expression have these cells, and that
@@ -505,7 +542,7 @@ impl ClaimResult {
             expected: claim.expected.clone(),
             history: claim.history.clone(),
             asked: claim.asked.clone(),
-            explanation: claim.explanation.clone(),
+            explanation: claim.explanation.as_ref().map(|explanation| explanation.text(|_| None)),
             figure: figure.to_owned(),
             verdict: Verdict::Inconclusive,
             checks: Vec::new(),
@@ -607,10 +644,11 @@ impl ClaimResult {
             "edition": self.history.edition,
             "rewritten": self.history.rewritten,
             "verdict_before": self.history.verdict_before.map(|verdict| verdict.to_string()),
+            "not_checked": self.history.not_checked,
             "measured": self.measured(),
             "verdict": self.is_judged().then(|| self.verdict.to_string()),
             "figure": self.figure,
-            "checks": self.checks.iter().map(CheckResult::to_json).collect::<Vec<_>>(),
+            "checks": self.checks.iter().map(|check| check.to_json_of(&self.history)).collect::<Vec<_>>(),
             "held_in_readings": self.held(),
             "readings_judged": self.of(),
             "in_readings": {
@@ -677,6 +715,18 @@ impl ReadingResult {
         !self.checks.is_empty()
     }
 
+    /// Number of elementary assumptions: each changed choice, and once more each that holds of one
+    /// of the compared protocols alone.
+    pub fn assumptions(&self) -> usize {
+        self.words.len() + self.words.iter().filter(|word| word.private).count()
+    }
+
+    /// Its distance from the plain reading.
+    pub(crate) fn distance(&self) -> Distance {
+        let founded = |word: &ChangedChoice| (word.contradicted.is_some(), word.basis);
+        Distance::of(self.words.iter().map(|word| (founded(word), word.private)))
+    }
+
     /// `Receiver window: 2^20 instead of 20`.
     pub fn title(&self) -> String {
         let words = self.words.iter();
@@ -690,7 +740,10 @@ impl ReadingResult {
                 "choice": w.choice,
                 "plain": w.plain,
                 "instead": w.instead,
+                "basis": w.basis.to_string(),
                 "source": w.source,
+                "private": w.private,
+                "contradicted": w.contradicted,
             })
         });
         words.collect()
@@ -706,6 +759,19 @@ impl ReadingResult {
 }
 
 impl CheckResult {
+    /// As [`CheckResult::to_json`], with what it was before and what it leaves out.
+    fn to_json_of(&self, history: &History) -> Value {
+        let mut json = self.to_json();
+        let rewritten = self.was.is_some();
+        json["edition"] = self.edition.into();
+        json["rewritten"] = rewritten.into();
+        json["was"] = self.was.clone().into();
+        let before = history.verdict_before.filter(|_| rewritten);
+        json["verdict_before"] = before.map(|verdict| verdict.to_string()).into();
+        json["not_checked"] = history.not_checked.clone().into();
+        json
+    }
+
     fn to_json(&self) -> Value {
         // JSON has no infinity: an unbounded interval has no ends.
         let part =
@@ -820,7 +886,7 @@ mod tests {
     /// A check of `x[a]` and `x[b]`, ratios, after a single look at all runs.
     fn check_with(text: &str, tie: Option<Margin>, sides: &[(f64, f64)]) -> CheckResult {
         let comparison = Comparison::parse(text).unwrap();
-        let check = Check { any: vec![(text.to_owned(), comparison)], tie, line: 0 };
+        let check = Check { tie, ..Check::of(vec![(text.to_owned(), comparison)], 0) };
         let runs = sides.len() as u32;
         evaluate(0, &check, Looks::new(runs, runs).look(0), &|cell: &Cell| {
             let read = |(a, b): &(f64, f64)| if cell.labels[0] == "a" { *a } else { *b };
@@ -868,16 +934,25 @@ mod tests {
             claim: "c".into(),
             expected: "e".into(),
             checks: Vec::new(),
-            explanation: Some("why".into()),
+            explanation: Some(Explanation::plain("why")),
             history: History::default(),
             asked: None,
         }
     }
 
     pub(super) fn reading(name: &str, verdict: Verdict) -> ReadingResult {
+        let word = ChangedChoice {
+            choice: name.to_owned(),
+            plain: "this".to_owned(),
+            instead: "other".to_owned(),
+            basis: Basis::Rfc,
+            source: "RFC 1".to_owned(),
+            private: false,
+            contradicted: None,
+        };
         ReadingResult {
             deviation: Deviation::one(name, "other"),
-            words: Vec::new(),
+            words: vec![word],
             verdict,
             checks: Vec::new(),
             left_out: false,
@@ -913,7 +988,7 @@ mod tests {
     fn either(sides: &[(f64, f64)]) -> CheckResult {
         let texts = ["x[a] >= 1", "x[b] >= 1"].map(str::to_owned);
         let any = texts.map(|text| (text.clone(), Comparison::parse(&text).unwrap())).to_vec();
-        let check = Check { any, tie: None, line: 0 };
+        let check = Check::of(any, 0);
         let runs = sides.len() as u32;
         evaluate(7, &check, Looks::new(runs, runs).look(0), &|cell: &Cell| {
             let read = |(a, b): &(f64, f64)| if cell.labels[0] == "a" { *a } else { *b };

@@ -20,6 +20,7 @@ use crate::verdict::Verdict;
 
 mod carrying;
 mod cast;
+mod explanation;
 mod reader;
 mod reading;
 mod schema;
@@ -30,6 +31,8 @@ use worlds::Worlds;
 pub use carrying::CARRIED;
 pub use cast::{Cast, Subject};
 pub use cast::{is_taken, same_name};
+pub use explanation::Explanation;
+pub(crate) use explanation::Wanted;
 pub use reader::fnv1a;
 pub(crate) use reading::scaled;
 pub use reading::{Basis, Deviation, Reading, ReadingValue, SetAt};
@@ -409,7 +412,7 @@ pub struct Claim {
     /// The condition as comparisons; all must hold.
     pub checks: Vec<Check>,
     /// Reason why it does not hold, or not everywhere; shown unless it holds under every reading.
-    pub explanation: Option<String>,
+    pub explanation: Option<Explanation>,
     /// When its condition was fixed, and what it was before.
     pub history: History,
     /// Subject and criterion, for a claim about each subject of a suite.
@@ -433,6 +436,8 @@ pub struct History {
     pub quote: Option<String>,
     /// The place of that sentence in the paper.
     pub place: Option<String>,
+    /// Parts of that sentence that no check has, each with the reason.
+    pub not_checked: Vec<String>,
 }
 
 impl Default for History {
@@ -445,6 +450,7 @@ impl Default for History {
             changed: None,
             quote: None,
             place: None,
+            not_checked: Vec::new(),
         }
     }
 }
@@ -496,10 +502,19 @@ pub struct Check {
     /// ([`Comparison::is_order`]). By default 0.02 for ratios, and a twentieth of the larger side
     /// for values with a unit.
     pub tie: Option<Margin>,
+    /// Edition of the list of claims in which it was written: 1 was before any measurement.
+    pub edition: u32,
+    /// The check that it replaced when results were known.
+    pub was: Option<String>,
     pub(crate) line: usize,
 }
 
 impl Check {
+    /// A check of one comparison, of the first edition.
+    pub(crate) fn of(any: Vec<(String, Comparison)>, line: usize) -> Self {
+        Check { any, tie: None, edition: 1, was: None, line }
+    }
+
     /// All cells that it compares.
     pub fn cells(&self) -> Vec<&Cell> {
         self.any.iter().flat_map(|(_, c)| c.cells()).collect()

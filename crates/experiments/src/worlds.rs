@@ -71,6 +71,39 @@ pub fn error_of(k: u64) -> f64 {
 /// Largest number of worlds that are listed; larger products end with a budget.
 const MOST_LISTED: usize = 5_000;
 
+/// Strength of the reason for a value, the strongest least: whether a result of the paper
+/// contradicts it, and its basis.
+pub(crate) type Foundation = (bool, Basis);
+
+/// How far a world is from the plain one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) struct Distance {
+    /// Number of assumptions: each changed choice, and once more each that holds of one of the
+    /// compared protocols alone.
+    pub(crate) assumptions: usize,
+    /// Foundations of the assumptions, the weakest first.
+    foundations: Vec<Foundation>,
+    /// Number of choices that hold of one protocol alone.
+    private: usize,
+}
+
+impl Distance {
+    /// The distance of a world with these changed choices, each with its foundation and whether it
+    /// holds of one protocol alone.
+    pub(crate) fn of(changed: impl Iterator<Item = (Foundation, bool)>) -> Self {
+        let mut distance = Distance::default();
+        for (foundation, private) in changed {
+            // That it holds of one alone is no better founded than the value.
+            let assumptions = 1 + usize::from(private);
+            distance.assumptions += assumptions;
+            distance.private += usize::from(private);
+            distance.foundations.extend(std::iter::repeat_n(foundation, assumptions));
+        }
+        distance.foundations.sort_unstable_by(|a, b| b.cmp(a));
+        distance
+    }
+}
+
 /// A choice with the values that change something in some cell of a claim.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Choice {

@@ -161,10 +161,11 @@ pub(crate) fn squares(html: &mut String, groups: &[Group<'_>]) {
 /// `Receiver window: 65 packets instead of 20 (practice: ..)`.
 fn assumption(word: &ChangedChoice) -> String {
     format!(
-        "{}: <b>{}</b> instead of {} <small>({})</small>",
+        "{}: <b>{}</b> instead of {} <small>({}: {})</small>",
         escape(&word.choice),
         escape(&word.instead),
         escape(&word.plain),
+        word.basis,
         escape(&word.source)
     )
 }

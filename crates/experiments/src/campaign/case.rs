@@ -295,6 +295,12 @@ impl Case {
         pairs
     }
 
+    /// Writes the numbers of the runs so far into the explanation.
+    pub(super) fn explain(&mut self, design: &Design<'_>) {
+        let nearest = self.result.worlds.nearest.as_ref().map(|w| &w.reading.deviation);
+        self.result.explanation = design.explanation(self.id, nearest);
+    }
+
     /// Adds the controls of all checks, which take the plain runs that are there. True if there are
     /// any.
     pub(super) fn add_controls<'a>(&mut self, design: &Design<'a>) -> bool {

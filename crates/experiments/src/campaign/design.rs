@@ -11,8 +11,10 @@ use crate::ExperimentError;
 use crate::claims::{
     CellSamples, ChangedChoice, CheckResult, ReadingResult, SampledCells, Verdict,
 };
-use crate::experiment::{Check, Claim, Deviation, Experiment, Reading, Reported};
-use crate::expression::Cell;
+use crate::experiment::{
+    Check, Claim, Deviation, Experiment, PlotKind, Reading, Reported, Unit, Wanted,
+};
+use crate::expression::{Cell, Expression};
 use crate::statistics::{Estimate, Looks, estimate};
 use crate::sweep::{Plan, RunOptions};
 
@@ -248,7 +250,10 @@ impl<'a> Design<'a> {
                 choice: reading.choice.clone(),
                 plain: reading.plain_value().label.clone(),
                 instead: label.clone(),
-                source: format!("{}: {}", value.basis, value.source),
+                basis: value.basis,
+                source: value.source.clone(),
+                private: value.is_private(),
+                contradicted: value.contradicted.clone(),
             })
         };
         world.choices().iter().filter_map(word).collect()
@@ -268,17 +273,55 @@ impl<'a> Design<'a> {
     /// The reported numbers of a claim's experiment in a world, by their index, as far as their
     /// cells were run there.
     pub(super) fn reported(&self, id: ClaimId, world: &Deviation) -> Vec<(usize, Estimate)> {
-        let mean = |reported: &Reported| {
-            let cells = reported.value.leaves().into_iter().map(|cell| {
-                let samples = self.samples(id.experiment, cell, world, REPORTED).ok()?;
-                (!samples.samples.is_empty()).then_some((cell, samples))
-            });
-            let cells = SampledCells(cells.collect::<Option<Vec<_>>>()?);
-            let values = (0..cells.rows()).map(|row| cells.evaluate(&reported.value, row));
-            estimate(&values.collect::<Vec<f64>>())
-        };
+        let mean = |reported: &Reported| self.mean(id.experiment, &reported.value, world);
         let all = self.experiment_of(id).reported.iter().enumerate();
         all.filter_map(|(i, reported)| Some((i, mean(reported)?))).collect()
+    }
+
+    /// The mean of an expression of experiment `own` in a world, if its cells were run there.
+    fn mean(&self, own: usize, value: &Expression<Cell>, world: &Deviation) -> Option<Estimate> {
+        let cells = value.leaves().into_iter().map(|cell| {
+            let samples = self.samples(own, cell, world, REPORTED).ok()?;
+            (!samples.samples.is_empty()).then_some((cell, samples))
+        });
+        let cells = SampledCells(cells.collect::<Option<Vec<_>>>()?);
+        let values = (0..cells.rows()).map(|row| cells.evaluate(value, row));
+        estimate(&values.collect::<Vec<f64>>())
+    }
+
+    /// The explanation of a claim with the numbers of the runs so far.
+    pub(super) fn explanation(&self, id: ClaimId, nearest: Option<&Deviation>) -> Option<String> {
+        let number = |wanted: &Wanted| {
+            let world = if wanted.nearest { nearest? } else { &Deviation::PLAIN };
+            let Estimate { mean, low, high } = self.mean(id.experiment, &wanted.value, world)?;
+            let unit = self.unit_of(id.experiment, &wanted.value);
+            let [mean, low, high] = [mean, low, high].map(|x| x * unit.factor);
+            Some((Estimate { mean, low, high }, unit.name))
+        };
+        self.claim(id).explanation.as_ref().map(|explanation| explanation.text(number))
+    }
+
+    /// The unit in which charts show an expression: that of its metric, if it is of one metric.
+    fn unit_of(&self, own: usize, value: &Expression<Cell>) -> Unit {
+        let metrics = value.leaves().into_iter().map(|cell| {
+            let (id, metric) = self.locate(own, cell).ok()?;
+            Some((id.experiment, metric))
+        });
+        let metrics = metrics.collect::<Option<BTreeSet<_>>>().unwrap_or_default();
+        // A quotient of two values of a metric has no unit.
+        let (Some((experiment, metric)), 1, true) =
+            (metrics.first(), metrics.len(), value.has_unit(&|_| true))
+        else {
+            return Unit::NONE;
+        };
+        let drawn = |kind: &PlotKind| match kind {
+            PlotKind::Lines { metrics, .. } | PlotKind::Dots { metrics, .. } => {
+                metrics.contains(metric)
+            }
+            PlotKind::Time { .. } => false,
+        };
+        let mut plots = self.plans[*experiment].experiment.plots.iter();
+        plots.find(|plot| drawn(&plot.kind)).map_or(Unit::NONE, |plot| plot.unit)
     }
 
     // --- work -----------------------------------------------------------------------------

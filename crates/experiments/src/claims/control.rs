@@ -303,7 +303,7 @@ mod tests {
     fn of(text: &str, column: &dyn Fn(&str, &str) -> Vec<f64>) -> Option<ControlVerdict> {
         let own = crate::testing::experiment();
         let comparison = Comparison::parse(text).unwrap();
-        let check = Check { any: vec![(text.to_owned(), comparison)], tie: None, line: 0 };
+        let check = Check::of(vec![(text.to_owned(), comparison)], 0);
         let column = |cell: &Cell| Some(column(&cell.labels[0], &cell.labels[1]));
         control(&check, &own, &|_| None, &column).map(|control| control.verdict)
     }

@@ -201,7 +201,7 @@ impl ClaimResult {
         let nearest = self.worlds.nearest.as_ref().map(|world| &world.reading);
         let holds = nearest.into_iter().chain(&self.readings);
         let holds = holds.filter(|reading| reading.verdict == Verdict::Held);
-        if let Some(least) = holds.min_by_key(|reading| reading.deviation.choices().len()) {
+        if let Some(least) = holds.min_by_key(|reading| reading.distance()) {
             return Belief::Assumptions(least);
         }
         let open = nearest.filter(|reading| reading.verdict == Verdict::Inconclusive);
@@ -241,16 +241,24 @@ impl ClaimResult {
         }
     }
 
-    /// Adds `nearest_world`, `worlds` and `joint_worlds` to an element of `claims.json`.
+    /// Number of worlds that are nearer than the nearest decided one, or any if there is none, and
+    /// that the search left open.
+    pub fn undecided_nearer(&self) -> u64 {
+        self.worlds.search.as_ref().map_or(0, |search| search.undecided)
+    }
+
+    /// Adds `nearest_world`, `undecided_nearer`, `worlds` and `joint_worlds` to an element of `claims.json`.
     pub(super) fn add_worlds(&self, json: &mut Value) {
         let nearest = self.nearest().map(|reading| {
             json!({
                 "assumptions": reading.words_json(),
+                "count": reading.assumptions(),
                 "verdict": reading.is_judged().then(|| reading.verdict.to_string()),
                 "checks": reading.checks.iter().map(CheckResult::to_json).collect::<Vec<_>>(),
             })
         });
         json["nearest_world"] = nearest.into();
+        json["undecided_nearer"] = self.undecided_nearer().into();
         json["worlds"] = self.worlds.search.as_ref().map(SearchResult::to_json).into();
         let joint = self.worlds.joint.iter().enumerate().map(|(i, joint)| {
             let own = joint.own.as_ref();
@@ -268,6 +276,7 @@ impl ClaimResult {
 mod tests {
     use super::*;
     use crate::claims::tests::{claim, reading};
+    use crate::experiment::Basis;
 
     fn search(end: SearchEnd) -> SearchResult {
         SearchResult {
@@ -295,7 +304,8 @@ mod tests {
         assert_eq!(judged(Verdict::Held).belief(), Belief::Nothing);
         let mut result = judged(Verdict::NotHeld);
         let pair = Deviation::one("a", "1").and(&Deviation::one("b", "2")).unwrap();
-        let pair = ReadingResult { deviation: pair, ..reading("a", Verdict::Held) };
+        let words = [reading("a", Verdict::Held).words, reading("b", Verdict::Held).words].concat();
+        let pair = ReadingResult { deviation: pair, words, ..reading("a", Verdict::Held) };
         result.worlds.nearest = Some(WorldResult { reading: pair, reported: Vec::new() });
         result.worlds.nearest.as_mut().unwrap().reading.checks = result.checks.clone();
         let size = |result: &ClaimResult| match result.belief() {
@@ -304,6 +314,13 @@ mod tests {
         };
         assert_eq!(size(&result), 2);
         result.readings = vec![reading("c", Verdict::Held)];
+        assert_eq!(size(&result), 1);
+        // What one of the compared protocols alone has counts twice, and is not nearer than a pair
+        // that is as well founded.
+        result.readings[0].words[0].private = true;
+        assert_eq!(result.readings[0].assumptions(), 2);
+        assert_eq!(size(&result), 2);
+        result.readings[0].words[0].basis = Basis::Paper;
         assert_eq!(size(&result), 1);
     }
 

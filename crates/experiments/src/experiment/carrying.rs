@@ -101,7 +101,7 @@ impl Experiment {
             let bounds: Vec<String> = standards.iter().map(|s| of(&s.name)).collect();
             let text = format!("{} >= {share} * min({})", of(&subject.name), bounds.join(", "));
             let comparison = Comparison::parse(&text)?;
-            Ok(Check { any: vec![(text, comparison)], tie: None, line: 0 })
+            Ok(Check::of(vec![(text, comparison)], 0))
         };
         cells.map(check).collect()
     }

@@ -14,9 +14,9 @@ use windward_sim::text::is_formula;
 use super::cast::{AGAINST, STANDARDS, SUBJECT, SUBJECTS, is_taken, same_name};
 use super::worlds::{VERDICTS, Worlds};
 use super::{
-    Asked, Axis, Caption, Cast, Check, Claim, Experiment, History, Margin, Metric, PlotConfig,
-    PlotKind, Point, Reference, ReferenceLine, Reported, Revision, RunLength, Subject, Traced,
-    Unit,
+    Asked, Axis, Caption, Cast, Check, Claim, Experiment, Explanation, History, Margin, Metric,
+    PlotConfig, PlotKind, Point, Reference, ReferenceLine, Reported, Revision, RunLength, Subject,
+    Traced, Unit,
 };
 use crate::ExperimentError;
 use crate::expression::{Cell, Comparison, Expression};
@@ -204,12 +204,16 @@ keys! {
             "the claim of the paper";
         expected: String = readers::string(), needed "expected = \"It loses less everywhere.\"",
             "the condition under which it holds, in words";
-        explanation: Option<String> = readers::string(), absent,
-            "the reason why it does not hold, or not everywhere";
+        explanation: Option<Field<'a>> = readers::any(|| TomlType::Text), absent,
+            "the reason why it does not hold, or not everywhere; measured numbers in braces";
+        explains: Vec<Field<'a>> = readers::one_or_more(TomlType::Text), empty,
+            "the checks that the explanation is about, as they stand in `checks`";
         edition: u32 = readers::small(1..=MOST), or 1,
             "2 or more: its bound was written after the first results";
         quote: Option<String> = readers::string(), absent, "the sentence of the paper";
         place: Option<String> = readers::string(), absent, "the place of that sentence";
+        not_checked: Vec<String> = readers::strings(), empty,
+            "parts of that sentence that no check has, each with the reason";
         rewritten: Option<u32> = readers::small(1..=MOST), absent,
             "how often its checks were replaced when results were known";
         before: Option<String> = readers::string(), absent,
@@ -234,6 +238,10 @@ keys! {
         at: Option<Vec<At<String>>> = readers::texts(), absent, "the labels that * stands for";
         tie: Option<Margin> = readers::custom(margin_kind, margin), absent,
             "largest difference of two values that count as equal";
+        edition: Option<u32> = readers::small(1..=MOST), absent,
+            "the edition in which it was written; by default that of a claim that was added";
+        was: Option<String> = readers::string(), absent,
+            "the check that it replaced when results were known";
     }
 }
 
@@ -743,7 +751,7 @@ fn only(table: &Section<'_>, axes: &[Axis]) -> Result<Vec<(usize, Vec<String>)>>
     table.entries().map(of_axis).collect()
 }
 
-/// A claim, with the place of each of its checks.
+/// A claim, with the place of each of its checks, and then of its explanation.
 type ReadClaim = (Claim, Vec<Spot>);
 
 /// The claims of a table: one, or one per subject if it names a criterion.
@@ -758,8 +766,14 @@ type About<'a> = Option<(&'a Cast, &'a Subject)>;
 
 fn claim(table: &Section<'_>, axes: &[Axis], about: About<'_>) -> Result<ReadClaim> {
     let keys = ClaimKeys::read(table)?;
-    let (checks, spots) = all_checks(table, &keys.checks, axes, about)?;
+    let (mut checks, mut spots) = all_checks(table, &keys.checks, axes, about)?;
     check_history(table, &keys)?;
+    if keys.rewritten.is_none() {
+        // The checks of a claim that was added came with it.
+        checks.iter_mut().for_each(|check| check.edition = check.edition.max(keys.edition));
+    }
+    let explanation = explanation(&keys, axes, about)?;
+    spots.extend(keys.explanation.iter().map(Field::spot));
     let asked = match about {
         None => {
             table.forbid(&["criterion"], "only claims of a suite have a criterion")?;
@@ -781,7 +795,7 @@ fn claim(table: &Section<'_>, axes: &[Axis], about: About<'_>) -> Result<ReadCla
         claim: keys.claim,
         expected: keys.expected,
         checks,
-        explanation: keys.explanation,
+        explanation,
         history: History {
             edition: keys.edition,
             rewritten: keys.rewritten.unwrap_or(0),
@@ -790,6 +804,7 @@ fn claim(table: &Section<'_>, axes: &[Axis], about: About<'_>) -> Result<ReadCla
             changed: keys.changed,
             quote: keys.quote,
             place: keys.place,
+            not_checked: keys.not_checked,
         },
         asked,
     };
@@ -815,6 +830,54 @@ fn all_checks(
     }
     contradictions(&checks, &spots)?;
     Ok((checks, spots))
+}
+
+/// The explanation of a claim, with the checks that it is about: one that names a check that is not
+/// there any more is out of date.
+fn explanation(
+    keys: &ClaimKeys<'_>,
+    axes: &[Axis],
+    about: About<'_>,
+) -> Result<Option<Explanation>> {
+    let Some(field) = &keys.explanation else {
+        return match keys.explains.first() {
+            Some(check) => Err(check.error("`explains` needs an `explanation`")),
+            None => Ok(None),
+        };
+    };
+    let mut texts = Vec::new();
+    for check in &keys.checks {
+        texts.extend(texts_of(check)?);
+    }
+    let mut explains = Vec::new();
+    for name in &keys.explains {
+        let text = name.text()?;
+        if !texts.contains(&text) {
+            let message = "the claim has no such check: see whether the explanation is still true";
+            return Err(name.error(message));
+        }
+        explains.push(text.to_owned());
+    }
+    let read = |text: &str| {
+        let checks = expand(field, &format!("{text} >= 0"), None, axes, about)?;
+        match &checks[..] {
+            [check] => Ok(check.any[0].1.left.clone()),
+            _ => Err(field.error(format!("`{text}` has no single value"))),
+        }
+    };
+    let unmatched = |message: &str| field.error(message);
+    Explanation::parse(field.text()?, explains, unmatched, read).map(Some)
+}
+
+/// The comparisons of an element of `checks`, as written.
+fn texts_of<'a>(field: &Field<'a>) -> Result<Vec<&'a str>> {
+    if field.is_text() {
+        return Ok(vec![field.text()?]);
+    }
+    let table = field.section()?;
+    let (check, any) = (table.get("check"), table.get("any"));
+    let list = any.map(|any| any.items()).transpose()?.unwrap_or_default();
+    check.iter().chain(&list).map(Field::text).collect()
 }
 
 /// Verifies that a claim whose checks or plain values have changed says what they were, what they
@@ -853,17 +916,22 @@ fn checks_of(field: &Field<'_>, axes: &[Axis], about: About<'_>) -> Result<Vec<C
         return Err(field.expected("a check").with_help(help));
     }
     let table = field.section()?;
-    let CheckKeys { check, any, at, tie } = CheckKeys::read(&table)?;
+    let CheckKeys { check, any, at, tie, edition, was } = CheckKeys::read(&table)?;
     let mut checks = if any.is_empty() {
         let missing = || table.missing("check", "check = \"rate[sack] > rate[reno]\"");
         let at = at.map(|at| at.into_iter().map(|text| text.value).collect::<Vec<_>>());
         expand(field, &check.ok_or_else(missing)?, at.as_deref(), axes, about)?
     } else {
-        table.only(&["any", "tie"], "a check of which one must hold")?;
+        table.only(&["any", "tie", "edition", "was"], "a check of which one must hold")?;
         vec![alternatives(field, &any, about)?]
     };
+    if was.is_some() && edition.is_none_or(|edition| edition < 2) {
+        return Err(table.error_at("was", "a check that replaces another has a later `edition`"));
+    }
     for check in &mut checks {
         check.tie = tie;
+        check.was.clone_from(&was);
+        check.edition = edition.unwrap_or(1);
     }
     Ok(checks)
 }
@@ -948,8 +1016,7 @@ fn expand(
     }
     let labels = match (star, at) {
         (None, None) => {
-            let any = vec![(text.to_owned(), pattern)];
-            return Ok(vec![Check { any, tie: None, line }]);
+            return Ok(vec![Check::of(vec![(text.to_owned(), pattern)], line)]);
         }
         (None, Some(_)) => return Err(error("`at` needs a check with a `*`".to_owned())),
         (Some(_), Some([])) => return Err(error("`at` is empty".to_owned())),
@@ -964,7 +1031,7 @@ fn expand(
             Some(at) => instead(cell, at, &label),
             None => cell.clone(),
         });
-        Check { any: vec![(with_label(text, "*", &label), comparison)], tie: None, line }
+        Check::of(vec![(with_label(text, "*", &label), comparison)], line)
     });
     Ok(checks.collect())
 }
@@ -974,7 +1041,7 @@ fn alternatives(field: &Field<'_>, texts: &[Field<'_>], about: About<'_>) -> Res
     let parse =
         |text: &Field<'_>| comparison(text.text()?, about).map_err(|wrong| text.error(wrong));
     let any = texts.iter().map(parse).collect::<Result<_>>()?;
-    Ok(Check { any, tie: None, line: field.line() })
+    Ok(Check::of(any, field.line()))
 }
 
 /// A check in which the subject replaces `subject`, and all standards replace `standards` inside
@@ -1056,6 +1123,10 @@ fn check_cells(
     for (claim, spots) in claims {
         for (check, spot) in claim.checks.iter().zip(spots) {
             check.cells().into_iter().try_for_each(|cell| exists(cell, spot))?;
+        }
+        let explained = claim.explanation.iter().flat_map(Explanation::values);
+        if let Some(spot) = spots.last() {
+            explained.flat_map(Expression::leaves).try_for_each(|cell| exists(cell, spot))?;
         }
     }
     reported.iter().try_for_each(|(reported, spot)| {

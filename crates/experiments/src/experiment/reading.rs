@@ -36,6 +36,9 @@ pub struct ReadingValue {
     pub basis: Basis,
     /// The reason: section, program and version, standard.
     pub source: String,
+    /// The result of the paper that this value makes impossible, if there is one. Then it is never
+    /// the plain value.
+    pub contradicted: Option<String>,
     /// Changes of the scenario: key and value, in order.
     pub set: Vec<(String, String)>,
     /// Further changes in the cells with one label: label, and key and value, in order.
@@ -50,10 +53,14 @@ pub struct ReadingValue {
 pub type SetAt = (String, Vec<(String, String)>);
 
 /// Reason for a value, the strongest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Basis {
-    /// A statement of the paper.
+    /// A statement of the paper about this experiment.
     Paper,
+    /// A statement of the same paper elsewhere.
+    Section,
+    /// A source that the paper cites for it.
+    Cited,
     /// Default of the simulator that the paper used, in that year.
     Simulator,
     /// A standard of the time.
@@ -62,16 +69,21 @@ pub enum Basis {
     Practice,
     /// The paper's figures only.
     Fit,
+    /// No source.
+    Invented,
 }
 
 impl Basis {
     /// Every basis with its word in files, the strongest first.
-    pub const ALL: [(Basis, &'static str); 5] = [
+    pub const ALL: [(Basis, &'static str); 8] = [
         (Basis::Paper, "paper"),
+        (Basis::Section, "section"),
+        (Basis::Cited, "cited"),
         (Basis::Simulator, "simulator"),
         (Basis::Rfc, "rfc"),
         (Basis::Practice, "practice"),
         (Basis::Fit, "fit"),
+        (Basis::Invented, "invented"),
     ];
 }
 
@@ -83,9 +95,11 @@ impl fmt::Display for Basis {
 }
 
 impl Reading {
-    /// Index of the plain value: the strongest basis, of several the first.
+    /// Index of the plain value: the strongest basis, of several the first, among the values that
+    /// no result of the paper contradicts.
     pub fn plain(&self) -> usize {
-        let by_basis = self.values.iter().enumerate().min_by_key(|(_, value)| value.basis);
+        let rank = |value: &ReadingValue| (value.contradicted.is_some(), value.basis);
+        let by_basis = self.values.iter().enumerate().min_by_key(|(_, value)| rank(value));
         by_basis.map_or(0, |(index, _)| index)
     }
 
@@ -94,15 +108,28 @@ impl Reading {
         &self.values[self.plain()]
     }
 
-    /// True if the plain value is based on the paper's figures only.
+    /// True if nothing but the paper's figures, or nothing at all, speaks for the plain value.
     pub fn is_calibrated(&self) -> bool {
-        self.plain_value().basis == Basis::Fit
+        self.plain_value().basis >= Basis::Fit
     }
 
     /// The values that are not the plain one.
     pub fn others(&self) -> impl Iterator<Item = &ReadingValue> {
         let plain = self.plain();
         self.values.iter().enumerate().filter(move |(i, _)| *i != plain).map(|(_, value)| value)
+    }
+}
+
+impl ReadingValue {
+    /// True if it changes the cells with one label alone, as those of one protocol of a comparison.
+    pub fn is_private(&self) -> bool {
+        !self.at.is_empty()
+    }
+
+    /// Number of assumptions that it is: itself, and that it holds of some of the compared flows
+    /// alone.
+    pub fn assumptions(&self) -> usize {
+        1 + usize::from(self.is_private())
     }
 }
 
@@ -201,6 +228,7 @@ mod tests {
             label: format!("{i}"),
             basis: *basis,
             source: String::new(),
+            contradicted: None,
             set: Vec::new(),
             at: Vec::new(),
             scale: Vec::new(),

@@ -176,7 +176,7 @@ fn a_claim_that_holds_in_a_pair_alone_is_found_there_and_one_that_fails_there_to
         assert_eq!((found.world.end, found.world.confirmations), (End::Found, 1));
         assert_eq!((found.world.held, found.world.tried, found.world.of), (4, 12, 12));
     }
-    assert_eq!(up.assumptions[0].source, "rfc: RFC 1");
+    assert_eq!(up.assumptions[0].source, "RFC 1");
     let effects = up.world.effects.iter().map(|e| (&*e.choice, &*e.value, e.passed, e.of));
     let effects: Vec<_> = effects.collect();
     assert!(effects.contains(&("queue", "50", 0, 6)), "{effects:?}");

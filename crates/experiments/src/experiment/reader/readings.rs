@@ -82,6 +82,8 @@ keys! {
             "the kind of reason";
         source: Field<'a> = readers::any(|| TomlType::Text), needed "source = \"section 4\"",
             "the reason: section, program and version, standard";
+        contradicted: Option<String> = readers::string(), absent,
+            "the result of the paper that it makes impossible, so that it is never plain";
         set: Section<'a> = readers::free(any_kind()), needed "set = { seed = 1 }",
             "the keys that it sets in the scenario";
         at: Option<Section<'a>> = readers::free(any_kind()), absent,
@@ -211,6 +213,9 @@ fn own(table: &Section<'_>) -> Result<Reading> {
         }
         values.push(value);
     }
+    if values.iter().all(|value| value.contradicted.is_some()) {
+        return Err(table.error("results of the paper contradict each of its values"));
+    }
     let ReadingKeys { choice, silent, edition, formerly, .. } = keys;
     if formerly.is_some() && edition < 2 {
         let help = "add `edition = 2`, the edition in which the plain value changed";
@@ -231,6 +236,7 @@ fn value(table: &Section<'_>) -> Result<ReadingValue> {
         label: text(&keys.label, "the `label` is empty")?,
         basis: keys.basis,
         source: text(&keys.source, "`source` is empty: say where the value comes from")?,
+        contradicted: keys.contradicted,
         set: settings(&keys.set)?,
         at: keys.at.as_ref().map_or(Ok(Vec::new()), at)?,
         scale: keys.scale.as_ref().map_or(Ok(Vec::new()), scale)?,

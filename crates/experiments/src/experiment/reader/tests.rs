@@ -475,6 +475,32 @@ fn a_reading_may_set_more_at_one_label() {
 }
 
 #[test]
+fn an_explanation_names_a_check_of_its_claim_and_cells_of_its_tables() {
+    let with = |keys: &str| {
+        let text = crate::testing::TEXT.replace("id = \"C1\"", &format!("id = \"C1\"\n{keys}"));
+        let text = text.lines().filter(|line| !line.starts_with("explanation = \"why\""));
+        Experiment::parse("r.toml", &text.collect::<Vec<_>>().join("\n"))
+    };
+    let check = &with("").unwrap().claims[0].checks[0].any[0].0.clone();
+    let cell = check.split(['>', '<']).next().unwrap().trim();
+    let text = format!("explanation = \"It has {{{cell}}}.\"\n");
+    let read = with(&format!("{text}explains = [\"{check}\"]")).unwrap();
+    let explanation = read.claims[0].explanation.as_ref().unwrap();
+    assert_eq!(explanation.explains[0], *check);
+    assert_eq!(explanation.text(|_| None), "It has \u{2026}.");
+    for (keys, said) in [
+        (format!("{text}explains = [\"{check} + 1\"]"), "the claim has no such check"),
+        (format!("explains = [\"{check}\"]"), "`explains` needs an `explanation`"),
+        ("explanation = \"{nothing[a]}\"".to_owned(), "unknown metric `nothing`"),
+        ("explanation = \"{clean[\"".to_owned(), "`{` without its `}`"),
+        ("explanation = \"{1 +}\"".to_owned(), "expected a number, a name"),
+    ] {
+        let error = with(&keys).unwrap_err().to_string();
+        assert!(error.starts_with("r.toml:") && error.contains(said), "{keys}: {error}");
+    }
+}
+
+#[test]
 fn a_changed_plain_value_names_its_edition() {
     let with =
         |keys: &str| reading(|text| text.replace("choice = ", &format!("{keys}\nchoice = ")));
