@@ -29,9 +29,7 @@ mod world;
 pub use crate::verdict::Verdict;
 pub(crate) use control::control;
 pub use control::{Control, ControlVerdict};
-pub use world::{
-    Belief, ClaimWorlds, EffectResult, JointResult, SearchEnd, SearchResult, WorldResult,
-};
+pub use world::{Belief, ClaimWorlds, JointResult, SearchEnd, SearchResult, WorldResult};
 
 /// A claim with its verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

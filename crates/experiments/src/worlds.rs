@@ -1,14 +1,14 @@
 //! The nearest world of a claim: the smallest set of changed choices that changes its verdict.
 //!
-//! A *world* is a value for each choice that the experiments of a claim leave open ([`Reading`]);
-//! its *size* is the number of choices with another value than the plain one. For a claim that
-//! does not hold plainly, the search seeks the nearest world in which it holds; for one that
-//! holds, the nearest world in which it does not.
+//! A *world* is a value for each choice that the experiments of a claim leave open ([`Reading`]).
+//! Each choice with another value than the plain one is an assumption; one that holds of one of the
+//! compared protocols alone is two. For a claim that does not hold plainly, the search seeks the
+//! nearest world in which it holds; for one that holds, the nearest world in which it does not.
 //!
-//! 1. **Order.** Worlds come by size, then by predicted packet-hops, then by the weakest basis of
-//!    their values, a fit last. A world whose cells are all the same as those of an earlier one is
-//!    the same world and is not counted. The hops of a world are those of the plain one times the
-//!    factor of each changed choice alone.
+//! 1. **Order.** The world with the fewest assumptions comes first, then the best founded one: the
+//!    weakest of its reasons is compared first. Of two that are equal in both, the one with fewer
+//!    assumptions about one protocol alone is nearer. Predicted work has no part in it. A world
+//!    whose cells are all the same as those of an earlier one is the same world and is not counted.
 //! 2. **Sieve.** A world is judged by few runs with the seeds that `reproduce` uses too: 3, then
 //!    6. The check that failed plainly comes first; the world is dropped if its mean is on the
 //!    wrong side in the end. A world is also dropped as soon as a check fails by an interval of 80
@@ -26,19 +26,18 @@
 //!    would have to err. It is not held if one check fails, any of which might err, so that they
 //!    share the level. A confirmation ends early if a check fails by the sieve's intervals, which
 //!    can only make discoveries rarer.
-//! 4. **End.** The search ends with the first confirmed world. All smaller worlds were tried
-//!    before any of its size was confirmed. Without one it ends with the last world, or once the
-//!    predicted packet-hops of its runs reach the budget. After a discovery the sieve goes on
-//!    until half of the budget is spent, which tells what share of the worlds passes, and which
-//!    choices matter.
-//! 5. **Effects.** For each value, and for pairs of values that pass more often than each of both:
-//!    how many of the tried worlds with it passed.
-//! 6. **Joint world.** Candidates are the plain world, the nearest world of each claim, and unions
-//!    of these that do not contradict: the best candidate is joined with each other nearest world
-//!    as long as this adds claims. The sieve judges every claim in each candidate. The set of
-//!    claims that pass in the best candidate is confirmed by new runs, from repetition 2,000,000
-//!    on, since those of the third step selected the nearest worlds. The claims share the level,
-//!    and up to three candidates are confirmed, with the levels of a search.
+//! 4. **End.** The search ends with the first confirmed world. All worlds with fewer assumptions
+//!    were tried before, and those of its number that are better founded. Nearer worlds whose
+//!    confirmation stayed open are counted. Without a confirmed world it ends with the last world,
+//!    or once the predicted packet-hops of its runs reach the budget.
+//! 5. **Joint world.** Sought if all claims of a paper are searched for, held ones too. Candidates
+//!    are the nearest world of each claim that does not hold plainly, and unions of these that do
+//!    not contradict: the best candidate is joined with each other nearest world as long as this
+//!    adds claims. The sieve judges every claim in each candidate. The set of claims that pass in
+//!    the best candidate is confirmed by new runs, from repetition 2,000,000 on, since those of the
+//!    third step selected the nearest worlds. The claims share the level, and up to three
+//!    candidates are confirmed, with the levels of a search. If in none of them more claims hold
+//!    than plainly, the plain world is the joint one.
 //!
 //! "In none of N worlds" is a statement about the sieve and the confirmations: a world was dropped
 //! since the claim failed there, by few runs. It has no level of its own. Worlds whose
@@ -47,16 +46,14 @@
 //! The next step of a search depends on the numbers and on predicted work, never on time. The
 //! result is the same with any number of threads and after an interruption.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::f64::consts::PI;
 
 use crate::experiment::{Basis, Deviation, Reading};
 
 mod run;
 
-pub use crate::experiment::worlds::{
-    Effect, End, FILE, FoundWorld, JointWorld, SearchFacts, Worlds,
-};
+pub use crate::experiment::worlds::{End, FILE, FoundWorld, JointWorld, SearchFacts, Worlds};
 pub use run::{SearchOptions, SearchSummary, search, search_with};
 
 /// Probability that a search finds a world if its claim holds in no world.
@@ -108,30 +105,44 @@ impl Distance {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Choice {
     pub(crate) name: String,
-    /// Label of the plain value.
-    pub(crate) plain: String,
-    /// The other values.
-    pub(crate) others: Vec<(String, Basis)>,
+    /// The values other than the plain one.
+    pub(crate) others: Vec<Other>,
+}
+
+/// A value of a choice.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Other {
+    pub(crate) label: String,
+    pub(crate) foundation: Foundation,
+    /// True if it holds of one of the compared protocols alone.
+    pub(crate) private: bool,
 }
 
 impl Choice {
     /// The choice with the other values that `matters` accepts. `None` if it accepts no value.
     pub(crate) fn of(reading: &Reading, matters: impl Fn(&str) -> bool) -> Option<Self> {
-        let others = reading.others().filter(|value| matters(&value.label));
-        let others: Vec<_> = others.map(|value| (value.label.clone(), value.basis)).collect();
-        (!others.is_empty()).then(|| Choice {
-            name: reading.name.clone(),
-            plain: reading.plain_value().label.clone(),
-            others,
-        })
+        let others = reading.others().filter(|value| matters(&value.label)).map(|value| Other {
+            label: value.label.clone(),
+            foundation: value.foundation(),
+            private: value.is_private(),
+        });
+        let others: Vec<Other> = others.collect();
+        (!others.is_empty()).then(|| Choice { name: reading.name.clone(), others })
     }
+}
+
+/// A world that a search may try.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct World {
+    pub(crate) deviation: Deviation,
+    pub(crate) distance: Distance,
 }
 
 /// The worlds of a claim, without the plain one.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Space {
-    /// In the order in which they are tried: whole sizes, the smallest first.
-    pub(crate) worlds: Vec<Deviation>,
+    /// The nearest first: whole numbers of assumptions.
+    pub(crate) worlds: Vec<World>,
     /// Number of all worlds, including the plain one.
     pub(crate) of: u64,
     /// True if all are listed.
@@ -139,100 +150,50 @@ pub(crate) struct Space {
 }
 
 impl Space {
-    /// The product of the choices. `identity` is equal for worlds with the same cells; `hops`
-    /// predicts the work of a world.
-    pub(crate) fn of(
-        choices: &[Choice],
-        identity: impl Fn(&Deviation) -> u64,
-        hops: impl Fn(&Deviation) -> f64,
-    ) -> Self {
+    /// The product of the choices. `identity` is equal for worlds with the same cells.
+    pub(crate) fn of(choices: &[Choice], identity: impl Fn(&Deviation) -> u64) -> Self {
         let product = choices.iter().map(|c| c.others.len() as u64 + 1);
         let product = product.fold(1, u64::saturating_mul);
         let mut seen = HashSet::from([identity(&Deviation::PLAIN)]);
-        let mut worlds = Vec::new();
-        // Each with the index of the choice after its last changed one.
-        let mut level = vec![(Deviation::PLAIN, 0, Basis::Paper)];
+        let mut worlds: Vec<World> = Vec::new();
+        // By number of assumptions: the changed values of a world, and the choice after the last.
+        type Partial<'a> = (Vec<(&'a Choice, &'a Other)>, usize);
+        let mut levels: BTreeMap<usize, Vec<Partial<'_>>> =
+            BTreeMap::from([(0, vec![(Vec::new(), 0)])]);
         let mut listed = 0;
-        loop {
-            let mut next = Vec::new();
-            for (world, after, weakest) in &level {
-                for (index, choice) in choices.iter().enumerate().skip(*after) {
-                    for (label, basis) in &choice.others {
-                        let one = Deviation::one(&choice.name, label);
-                        next.extend(world.and(&one).map(|w| (w, index + 1, *basis.max(weakest))));
-                    }
-                }
-            }
-            if next.is_empty() {
-                let of = worlds.len() as u64 + 1;
-                return Space { worlds, of, complete: true };
-            }
-            listed += next.len();
+        while let Some((assumptions, level)) = levels.pop_first() {
+            listed += level.len();
             if listed > MOST_LISTED && !worlds.is_empty() {
                 return Space { worlds, of: product, complete: false };
             }
-            let ranked = next.iter().map(|(world, _, weakest)| (hops(world), *weakest, world));
-            let mut ranked: Vec<_> = ranked.collect();
-            ranked.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| (a.1, a.2).cmp(&(b.1, b.2))));
-            let new = ranked.into_iter().map(|(_, _, world)| world);
-            worlds.extend(new.filter(|world| seen.insert(identity(world))).cloned());
-            level = next;
-        }
-    }
-}
-
-/// Largest number of pairs in a table of effects.
-const MOST_PAIRS: usize = 3;
-
-/// How often worlds with each value passed, and with those pairs of values that pass more often
-/// than each of both. `tried` has the worlds, including the plain one. Empty if none passed.
-pub(crate) fn effects(choices: &[Choice], tried: &[(Deviation, bool)]) -> Vec<Effect> {
-    if !tried.iter().any(|(_, passed)| *passed) {
-        return Vec::new();
-    }
-    let count = |values: &[(&Choice, &str)]| {
-        let value =
-            |world: &Deviation, c: &Choice| world.of(&c.name).unwrap_or(&c.plain).to_owned();
-        let has = |world: &Deviation| values.iter().all(|(c, label)| value(world, c) == *label);
-        let those: Vec<bool> = tried.iter().filter(|(w, _)| has(w)).map(|(_, p)| *p).collect();
-        (those.iter().filter(|passed| **passed).count() as u64, those.len() as u64)
-    };
-    let mut effects = Vec::new();
-    for choice in choices {
-        for label in [&choice.plain].into_iter().chain(choice.others.iter().map(|(l, _)| l)) {
-            let (passed, of) = count(&[(choice, label)]);
-            if of > 0 {
-                let (choice, value) = (choice.name.clone(), label.clone());
-                effects.push(Effect { choice, value, passed, of });
-            }
-        }
-    }
-    let share = |(passed, of): (u64, u64)| passed as f64 / of.max(1) as f64;
-    let mut pairs = Vec::new();
-    for (i, a) in choices.iter().enumerate() {
-        for b in &choices[i + 1..] {
-            for (one, _) in &a.others {
-                for (other, _) in &b.others {
-                    let both = count(&[(a, one), (b, other)]);
-                    let alone = share(count(&[(a, one)])).max(share(count(&[(b, other)])));
-                    let gain = share(both) - alone;
-                    if gain > 0.0 {
-                        let effect = Effect {
-                            choice: format!("{} + {}", a.name, b.name),
-                            value: format!("{one} + {other}"),
-                            passed: both.0,
-                            of: both.1,
-                        };
-                        pairs.push((gain, effect));
+            for (changed, after) in &level {
+                for (index, choice) in choices.iter().enumerate().skip(*after) {
+                    for other in &choice.others {
+                        let more = assumptions + 1 + usize::from(other.private);
+                        let changed = changed.iter().copied().chain([(choice, other)]).collect();
+                        levels.entry(more).or_default().push((changed, index + 1));
                     }
                 }
             }
+            let mut new: Vec<World> = level.iter().map(|(changed, _)| World::of(changed)).collect();
+            new.sort_by(|a, b| {
+                a.distance.cmp(&b.distance).then_with(|| a.deviation.cmp(&b.deviation))
+            });
+            worlds.extend(new.into_iter().filter(|world| seen.insert(identity(&world.deviation))));
         }
+        let of = worlds.len() as u64 + 1;
+        Space { worlds, of, complete: true }
     }
-    // Stable, so that equal ones stay in the order of the choices.
-    pairs.sort_by(|a, b| b.0.total_cmp(&a.0));
-    effects.extend(pairs.into_iter().take(MOST_PAIRS).map(|(_, effect)| effect));
-    effects
+}
+
+impl World {
+    fn of(changed: &[(&Choice, &Other)]) -> Self {
+        let choices =
+            changed.iter().map(|(choice, other)| (choice.name.clone(), other.label.clone()));
+        let distance =
+            Distance::of(changed.iter().map(|(_, other)| (other.foundation, other.private)));
+        World { deviation: Deviation::of_choices(choices.collect()), distance }
+    }
 }
 
 #[cfg(test)]

@@ -560,22 +560,4 @@ pub(crate) fn of_claim(html: &mut String, claim: &ClaimResult) {
         }),
     }
     let _ = writeln!(html, " <small>({}).</small></p>", searched(claim));
-    if search.effects.is_empty() {
-        return;
-    }
-    html.push_str(
-        "<details><summary>Choices that matter</summary>\n<div class=\"scroll\" tabindex=\"0\"><table>\n<thead><tr>\
-         <th>Choice</th><th>Value</th><th>Worlds with it that passed</th></tr></thead>\n<tbody>\n",
-    );
-    for effect in &search.effects {
-        let _ = writeln!(
-            html,
-            "<tr><td>{}</td><td>{}</td><td>{} of {}</td></tr>",
-            escape(&effect.choice),
-            escape(&effect.value),
-            effect.passed,
-            effect.of
-        );
-    }
-    html.push_str("</tbody></table></div></details>\n");
 }

@@ -103,15 +103,9 @@ fn text(summary: &SearchSummary) -> String {
         text += &format!("\n{} {}:\n", found.world.claim, found.world.verdict);
         for choice in &found.assumptions {
             text += &format!(
-                "  {}: {} instead of {} ({})\n",
-                choice.choice, choice.instead, choice.plain, choice.source
+                "  {}: {} instead of {} ({}: {})\n",
+                choice.choice, choice.instead, choice.plain, choice.basis, choice.source
             );
-        }
-        let effect =
-            |e: &worlds::Effect| format!("{} = {}: {} of {}", e.choice, e.value, e.passed, e.of);
-        let effects: Vec<String> = found.world.effects.iter().map(effect).collect();
-        if !effects.is_empty() {
-            text += &format!("  passed by choice: {}\n", effects.join("; "));
         }
     }
     for (key, JointWorld { readings, claims }) in &summary.joint {
@@ -172,7 +166,6 @@ mod tests {
             end,
             effort: None,
             budget: None,
-            effects: Vec::new(),
         };
         let found = |world| Found {
             claim: ClaimId { experiment: 0, claim: 0 },

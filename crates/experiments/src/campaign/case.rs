@@ -115,7 +115,7 @@ impl Case {
             design.is_possible(id, world) && !design.changed_by(id, world).is_empty()
         };
         if let Some(found) = experiment.worlds.of(&design.claim(id).id) {
-            let mut search = SearchResult::of(found, &readings);
+            let mut search = SearchResult::of(found);
             if let Some(world) = &found.readings {
                 // Not if a value is gone or changes nothing any more, or an experiment is not run.
                 search.stale = !(world.choices().iter().all(is_there) && fits(design, world));

@@ -1,6 +1,6 @@
 //! The search for the nearest world of each claim, as [`crate::worlds`] describes it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::cells::CellId;
@@ -14,7 +14,7 @@ use crate::builtin::key_of;
 use crate::claims::{ChangedChoice, CheckResult, Verdict};
 use crate::experiment::Deviation;
 use crate::sweep::{Plan, Progress, RunOptions};
-use crate::worlds::{Choice, End, FoundWorld, JointWorld, Space, effects, error_of};
+use crate::worlds::{Choice, End, FoundWorld, JointWorld, Space, error_of};
 
 mod joint;
 
@@ -108,7 +108,6 @@ fn passes(verdict: Verdict, sought: Verdict) -> bool {
 /// The search of one claim.
 struct Search {
     claim: ClaimId,
-    choices: Vec<Choice>,
     space: Space,
     /// Verdict and checks under the plain reading, which come before all else.
     plain: Option<(Verdict, Vec<CheckResult>)>,
@@ -153,24 +152,6 @@ impl Search {
         });
         let choices: Vec<Choice> = choices.collect();
         let cells: Vec<CellId> = design.all_cells(claim).into_iter().collect();
-        let plain: Vec<f64> = cells.iter().map(|cell| design.plain_hops(*cell)).collect();
-        // By choice and value, the factors of the work of cells.
-        let mut factors: HashMap<&(String, String), Vec<(usize, f64)>> = HashMap::new();
-        for single in &singles {
-            let of_cells = factors.entry(&single.world.choices()[0]).or_default();
-            for (cell, hops) in &single.cells {
-                let at = cells.iter().position(|other| other == cell);
-                of_cells.extend(at.map(|at| (at, hops / plain[at].max(1.0))));
-            }
-        }
-        let hops = |world: &Deviation| {
-            let mut hops = plain.clone();
-            for (at, factor) in world.choices().iter().filter_map(|key| factors.get(key)).flatten()
-            {
-                hops[*at] *= factor;
-            }
-            hops.iter().sum::<f64>()
-        };
         let identity = |world: &Deviation| {
             let mut hasher = DefaultHasher::new();
             for cell in &cells {
@@ -178,10 +159,9 @@ impl Search {
             }
             hasher.finish()
         };
-        let space = Space::of(&choices, identity, hops);
+        let space = Space::of(&choices, identity);
         Ok(Search {
             claim,
-            choices,
             space,
             plain: None,
             sieve: Sieve::default(),
@@ -241,7 +221,7 @@ impl Search {
         }
         for (world, passed) in std::mem::take(&mut sieve.batch) {
             let passed = passed == Some(true);
-            if passed && self.found.is_none() {
+            if passed {
                 sieve.passed.push_back(world.clone());
             }
             sieve.tried.push((world, passed));
@@ -267,11 +247,9 @@ impl Search {
             self.confirmations.number += 1;
             return Next::Confirm(world, error_of(self.confirmations.number));
         }
-        // After a world is found, further ones show effects, for half of the budget.
-        let most = if self.found.is_some() { budget / 2.0 } else { budget };
         loop {
             let through = self.sieve.next == self.space.worlds.len();
-            if through || spent >= most {
+            if through || spent >= budget || self.found.is_some() {
                 self.confirmations.undecided += self.sieve.passed.len() as u64;
                 let complete = through && self.space.complete && self.sieve.passed.is_empty();
                 self.end = Some(match (self.found.is_some(), complete) {
@@ -282,9 +260,9 @@ impl Search {
                 return Next::End;
             }
             let rest = &self.space.worlds[self.sieve.next..];
-            let size = rest[0].choices().len();
-            let batch = rest.iter().take_while(|w| w.choices().len() == size).take(BATCH);
-            for world in batch {
+            let size = rest[0].distance.assumptions;
+            let batch = rest.iter().take_while(|w| w.distance.assumptions == size).take(BATCH);
+            for world in batch.map(|world| &world.deviation) {
                 self.sieve.next += 1;
                 match design.is_possible(self.claim, world) {
                     true => self.sieve.batch.push((world.clone(), None)),
@@ -313,7 +291,6 @@ impl Search {
             end: self.end.unwrap_or(End::Budget),
             effort: None,
             budget: None,
-            effects: effects(&self.choices, &tried),
         }
     }
 }
@@ -363,7 +340,9 @@ impl<'a> Inquiry<'a> {
         }
         self.answer_all()?;
         for j in (0..self.joints.len()).map(JointId) {
-            self.open_joint(j)?;
+            if self.has_all_claims(j) {
+                self.open_joint(j)?;
+            }
         }
         self.answer_all()?;
         let design = &self.runner.design;
@@ -466,7 +445,7 @@ impl<'a> Inquiry<'a> {
         let holds = match asker {
             Asker::Sieve(s, _) | Asker::Confirm(s) => {
                 let search = &self.searches[s.0];
-                search.sought() == Verdict::NotHeld || search.found.is_some()
+                search.sought() == Verdict::NotHeld
             }
             Asker::Plain(_) | Asker::Joint(..) => false,
         };

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{CheckResult, ClaimResult, ReadingResult, Verdict};
-use crate::experiment::{Deviation, Reading};
+use crate::experiment::Deviation;
 use crate::statistics::Estimate;
 use crate::worlds::{End, FoundWorld, JointWorld};
 
@@ -21,14 +21,12 @@ pub struct SearchResult {
     pub held: u64,
     /// Worlds in the product of all readings of the claim.
     pub of: u64,
-    /// Worlds that passed the sieve and stayed open.
+    /// Worlds that passed the sieve and stayed open; if a world was found, all of them are nearer.
     pub undecided: u64,
     /// Reason why the search ended.
     pub end: SearchEnd,
     /// True if the found world does not fit the readings of the claim as they are now.
     pub stale: bool,
-    /// How often worlds with one value, or with two, passed.
-    pub effects: Vec<EffectResult>,
 }
 
 /// Reason why a search ended.
@@ -50,19 +48,6 @@ impl From<End> for SearchEnd {
             End::Budget => SearchEnd::Budget,
         }
     }
-}
-
-/// Worlds with a value of a choice, or with two values, that a search tried.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EffectResult {
-    /// The choice in words, or both.
-    pub choice: String,
-    /// Label of the value, or both.
-    pub value: String,
-    /// Worlds with it that passed the sieve.
-    pub passed: u64,
-    /// Worlds with it that were tried.
-    pub of: u64,
 }
 
 /// A claim in a found world, on the runs of this report and not on those of the search.
@@ -123,19 +108,8 @@ pub enum Belief<'a> {
 }
 
 impl SearchResult {
-    /// The result of a search; `readings` has the choices by name.
-    pub fn of(found: &FoundWorld, readings: &[&Reading]) -> Self {
-        let word = |name: &str| {
-            let reading = readings.iter().find(|r| r.name == name);
-            reading.map_or_else(|| name.to_owned(), |r| r.choice.clone())
-        };
-        let words = |names: &str| names.split(" + ").map(word).collect::<Vec<_>>().join(" + ");
-        let effects = found.effects.iter().map(|effect| EffectResult {
-            choice: words(&effect.choice),
-            value: effect.value.clone(),
-            passed: effect.passed,
-            of: effect.of,
-        });
+    /// The result of a search.
+    pub fn of(found: &FoundWorld) -> Self {
         SearchResult {
             sought: found.verdict,
             tried: found.tried,
@@ -144,7 +118,6 @@ impl SearchResult {
             undecided: found.undecided,
             end: found.end.into(),
             stale: false,
-            effects: effects.collect(),
         }
     }
 
@@ -154,7 +127,6 @@ impl SearchResult {
             SearchEnd::Exhausted => "exhausted",
             SearchEnd::Budget => "budget",
         };
-        let effect = |e: &EffectResult| json!({ "choice": e.choice, "value": e.value, "passed": e.passed, "of": e.of });
         json!({
             "sought": self.sought.to_string(),
             "tried": self.tried,
@@ -163,7 +135,6 @@ impl SearchResult {
             "undecided": self.undecided,
             "end": end,
             "stale": self.stale,
-            "effects": self.effects.iter().map(effect).collect::<Vec<_>>(),
         })
     }
 }
@@ -287,7 +258,6 @@ mod tests {
             undecided: 0,
             end,
             stale: false,
-            effects: Vec::new(),
         }
     }
 
@@ -315,8 +285,7 @@ mod tests {
         assert_eq!(size(&result), 2);
         result.readings = vec![reading("c", Verdict::Held)];
         assert_eq!(size(&result), 1);
-        // What one of the compared protocols alone has counts twice, and is not nearer than a pair
-        // that is as well founded.
+        // A private value counts twice, and is not nearer than a pair that is as well founded.
         result.readings[0].words[0].private = true;
         assert_eq!(result.readings[0].assumptions(), 2);
         assert_eq!(size(&result), 2);

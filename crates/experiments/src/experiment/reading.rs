@@ -8,6 +8,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::worlds::Foundation;
+
 /// A choice that the paper leaves open or contradicts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
@@ -98,8 +100,7 @@ impl Reading {
     /// Index of the plain value: the strongest basis, of several the first, among the values that
     /// no result of the paper contradicts.
     pub fn plain(&self) -> usize {
-        let rank = |value: &ReadingValue| (value.contradicted.is_some(), value.basis);
-        let by_basis = self.values.iter().enumerate().min_by_key(|(_, value)| rank(value));
+        let by_basis = self.values.iter().enumerate().min_by_key(|(_, value)| value.foundation());
         by_basis.map_or(0, |(index, _)| index)
     }
 
@@ -126,10 +127,9 @@ impl ReadingValue {
         !self.at.is_empty()
     }
 
-    /// Number of assumptions that it is: itself, and that it holds of some of the compared flows
-    /// alone.
-    pub fn assumptions(&self) -> usize {
-        1 + usize::from(self.is_private())
+    /// Strength of the reason for it.
+    pub(crate) fn foundation(&self) -> Foundation {
+        (self.contradicted.is_some(), self.basis)
     }
 }
 

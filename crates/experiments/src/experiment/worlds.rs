@@ -59,7 +59,8 @@ pub struct FoundWorld {
     pub held: u64,
     /// Worlds in the product of all readings of the claim.
     pub of: u64,
-    /// Worlds that passed the sieve and stayed open in their confirmation.
+    /// Worlds that passed the sieve and stayed open in their confirmation; if a world was found, all
+    /// of them are nearer.
     pub undecided: u64,
     /// Number of confirmations that were attempted.
     pub confirmations: u64,
@@ -70,8 +71,6 @@ pub struct FoundWorld {
     pub effort: Option<String>,
     /// Budget of its search, if that is not the one of the file ([`SearchFacts::budget`]).
     pub budget: Option<u64>,
-    /// How often worlds with a value, or with two values, passed.
-    pub effects: Vec<Effect>,
 }
 
 /// Reason why a search ended.
@@ -94,19 +93,6 @@ impl End {
     pub fn word(self) -> &'static str {
         End::ALL.iter().find(|(_, end)| *end == self).map_or("", |(word, _)| word)
     }
-}
-
-/// Worlds with a value of a choice, or with two values of two choices.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Effect {
-    /// Name of the choice, or both as `rwnd + rto`.
-    pub choice: String,
-    /// Label of the value, or both as `65 packets + 1 s`.
-    pub value: String,
-    /// Worlds with it that passed the sieve.
-    pub passed: u64,
-    /// Worlds with it that were tried.
-    pub of: u64,
 }
 
 /// A set of claims that hold together in one world.
@@ -163,19 +149,6 @@ keys! {
             "the lengths of the runs of its search, if they are not those of the file";
         budget: Option<u64> = readers::integer(0..=u64::MAX), absent,
             "budget of its search, if that is not the one of the file";
-        effects: Vec<Section<'a>> = readers::tables(&[EffectKeys::KEYS], unnamed), empty,
-            "how often worlds with a value passed";
-    }
-
-    /// Keys of an effect.
-    struct EffectKeys in "world_effect" {
-        choice: String = readers::string(), needed "choice = \"rwnd\"",
-            "the choice, or two as \"rwnd + rto\"";
-        value: String = readers::string(), needed "value = \"65 packets\"",
-            "the value, or two as \"65 packets + 1 s\"";
-        passed: u64 = readers::integer(0..=u64::MAX), needed "passed = 3",
-            "worlds with it that passed";
-        of: u64 = readers::integer(0..=u64::MAX), needed "of = 6", "worlds with it that were tried";
     }
 
     /// Keys of a joint world.
@@ -275,19 +248,6 @@ impl Worlds {
             if let Some(budget) = world.budget {
                 line(&mut text, "budget", &budget.to_string());
             }
-            let effect = |e: &Effect| {
-                format!(
-                    "    {{ choice = {}, value = {}, passed = {}, of = {} }},\n",
-                    quoted(&e.choice),
-                    quoted(&e.value),
-                    e.passed,
-                    e.of
-                )
-            };
-            if !world.effects.is_empty() {
-                let rows: String = world.effects.iter().map(effect).collect();
-                line(&mut text, "effects", &format!("[\n{rows}]"));
-            }
         }
         for joint in &self.joint {
             text += "\n[[joint]]\n";
@@ -336,10 +296,6 @@ fn facts(table: &Section<'_>) -> Result<SearchFacts> {
 
 fn found(table: &Section<'_>) -> Result<FoundWorld> {
     let keys = WorldKeys::read(table)?;
-    let effect = |table: &Section<'_>| {
-        let EffectKeys { choice, value, passed, of } = EffectKeys::read(table)?;
-        Ok(Effect { choice, value, passed, of })
-    };
     Ok(FoundWorld {
         claim: keys.claim,
         verdict: keys.verdict,
@@ -352,7 +308,6 @@ fn found(table: &Section<'_>) -> Result<FoundWorld> {
         end: keys.end,
         effort: keys.effort,
         budget: keys.budget,
-        effects: keys.effects.iter().map(effect).collect::<Result<_>>()?,
     })
 }
 
@@ -372,12 +327,6 @@ mod tests {
     use super::*;
 
     fn example() -> Worlds {
-        let effect = |choice: &str, value: &str, passed, of| Effect {
-            choice: choice.to_owned(),
-            value: value.to_owned(),
-            passed,
-            of,
-        };
         let found = FoundWorld {
             claim: "L10".to_owned(),
             verdict: Verdict::Held,
@@ -393,10 +342,6 @@ mod tests {
             end: End::Found,
             effort: Some("full".to_owned()),
             budget: Some(9600),
-            effects: vec![
-                effect("rwnd", "65 \"packets\"", 3, 6),
-                effect("rto + rwnd", "1 s + 20", 0, 2),
-            ],
         };
         let none = FoundWorld {
             claim: "L8".to_owned(),
@@ -405,7 +350,6 @@ mod tests {
             end: End::Exhausted,
             effort: None,
             budget: None,
-            effects: Vec::new(),
             ..found.clone()
         };
         Worlds {

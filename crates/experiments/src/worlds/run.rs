@@ -158,9 +158,8 @@ impl Worlds {
         if self.worlds.iter().all(|world| place(world).is_some()) {
             self.worlds.sort_by_key(place);
         }
-        // Of fewer claims than before, a joint world says less than the earlier one.
-        let most = |joint: &[JointWorld]| joint.iter().map(|j| j.claims.len()).max().unwrap_or(0);
-        if most(&self.joint) < most(&earlier.joint) {
+        // A search of some claims has no joint world.
+        if self.joint.is_empty() {
             self.joint = earlier.joint;
         }
         self

@@ -170,18 +170,12 @@ fn a_claim_that_holds_in_a_pair_alone_is_found_there_and_one_that_fails_there_to
     assert_eq!((up.plain, down.plain), (Verdict::NotHeld, Verdict::Held));
     assert_eq!((up.world.verdict, down.world.verdict), (Verdict::Held, Verdict::NotHeld));
     for found in [up, down] {
-        // 9 ms has the stronger basis; without a budget all 12 worlds are sieved: both delays with
-        // the short queue pass, with either access delay.
+        // 9 ms has the stronger basis, so that its pair comes first.
         assert_eq!(found.world.readings.as_ref(), Some(&nearest));
         assert_eq!((found.world.end, found.world.confirmations), (End::Found, 1));
-        assert_eq!((found.world.held, found.world.tried, found.world.of), (4, 12, 12));
+        assert_eq!((found.world.undecided, found.world.of), (0, 12));
     }
     assert_eq!(up.assumptions[0].source, "RFC 1");
-    let effects = up.world.effects.iter().map(|e| (&*e.choice, &*e.value, e.passed, e.of));
-    let effects: Vec<_> = effects.collect();
-    assert!(effects.contains(&("queue", "50", 0, 6)), "{effects:?}");
-    assert!(effects.contains(&("queue", "10", 4, 6)), "{effects:?}");
-    assert!(effects.contains(&("queue + delay", "10 + 9 ms", 2, 2)), "{effects:?}");
 }
 
 #[test]
@@ -191,7 +185,6 @@ fn a_claim_that_holds_nowhere_exhausts_the_worlds() {
     assert_eq!((world.end, world.readings.as_ref()), (End::Exhausted, None));
     assert_eq!((world.tried, world.held, world.of), (12, 0, 12));
     assert_eq!((world.undecided, world.confirmations), (0, 0));
-    assert!(world.effects.is_empty());
 }
 
 #[test]
@@ -291,6 +284,10 @@ fn claims_that_are_not_named_keep_their_worlds() {
     run_in(&out, &list, &of(&["C1"]), 1, &simulate).unwrap();
     let claims: Vec<String> = read().worlds.into_iter().map(|w| w.claim).collect();
     assert_eq!(claims, ["C1", "C2"]);
+    // Only a search of all claims has a joint world, which one of some keeps.
+    assert_eq!(read().joint, []);
+    run_in(&out, &list, &of(&[]), 1, &simulate).unwrap();
+    run_in(&out, &list, &of(&["C2"]), 1, &simulate).unwrap();
     assert_eq!(read().joint[0].claims, ["C1"]);
     let unknown = run_in(&out, &list, &of(&["C3"]), 1, &simulate).unwrap_err().to_string();
     assert!(unknown.contains("no claim to search a world for"), "{unknown}");
@@ -327,8 +324,12 @@ fn few_searches_find_a_world_where_there_is_none() {
 // --- the pure parts ----------------------------------------------------------------------
 
 fn choice(name: &str, others: &[(&str, Basis)]) -> Choice {
-    let others = others.iter().map(|(label, basis)| ((*label).to_owned(), *basis)).collect();
-    Choice { name: name.to_owned(), plain: "plain".to_owned(), others }
+    let other = |(label, basis): &(&str, Basis)| Other {
+        label: (*label).to_owned(),
+        foundation: (false, *basis),
+        private: false,
+    };
+    Choice { name: name.to_owned(), others: others.iter().map(other).collect() }
 }
 
 #[test]
@@ -340,62 +341,69 @@ fn the_levels_of_all_confirmations_sum_to_five_percent() {
     assert!(sum < SEARCH_ERROR && sum > 0.049_99, "{sum}");
 }
 
+fn order(space: &Space) -> Vec<String> {
+    space.worlds.iter().map(|world| world.deviation.to_string()).collect()
+}
+
+fn identity(world: &Deviation) -> u64 {
+    crate::experiment::fnv1a(world.to_string().as_bytes())
+}
+
 #[test]
-fn small_worlds_come_first_then_cheap_ones_and_fits_last() {
+fn few_assumptions_come_first_then_the_well_founded() {
     use Basis::{Fit, Paper, Rfc};
-    let choices = [choice("a", &[("fit", Fit), ("rfc", Rfc)]), choice("b", &[("slow", Paper)])];
-    let hops = |w: &Deviation| if w.of("b").is_some() { 2.0 } else { 1.0 };
-    let identity = |w: &Deviation| crate::experiment::fnv1a(w.to_string().as_bytes());
-    let space = Space::of(&choices, identity, hops);
-    let order: Vec<String> = space.worlds.iter().map(ToString::to_string).collect();
-    assert_eq!(order, ["a = rfc", "a = fit", "b = slow", "a = rfc, b = slow", "a = fit, b = slow"]);
+    let choices = [choice("a", &[("fit", Fit), ("rfc", Rfc)]), choice("b", &[("x", Paper)])];
+    let space = Space::of(&choices, identity);
+    assert_eq!(order(&space), ["b = x", "a = rfc", "a = fit", "a = rfc, b = x", "a = fit, b = x"]);
     assert_eq!((space.of, space.complete), (6, true));
     // If `b` changes nothing beside the rfc's value, that pair is the same world as the single.
     let same = |w: &Deviation| match w.of("a") {
         Some("rfc") => 1,
         _ => identity(w),
     };
-    let space = Space::of(&choices, same, hops);
+    let space = Space::of(&choices, same);
     assert_eq!((space.worlds.len(), space.of), (4, 5));
+}
+
+#[test]
+fn what_one_protocol_alone_has_is_farther_than_the_same_for_all() {
+    use Basis::{Paper, Practice, Rfc};
+    let mut alone = choice("alone", &[("x", Paper)]);
+    alone.others[0].private = true;
+    let space = Space::of(
+        &[alone, choice("all", &[("x", Practice)]), choice("b", &[("y", Rfc)])],
+        identity,
+    );
+    assert_eq!(
+        order(&space),
+        [
+            "b = y",
+            "all = x",
+            "alone = x",
+            "all = x, b = y",
+            "alone = x, b = y",
+            "all = x, alone = x",
+            "all = x, alone = x, b = y"
+        ]
+    );
+    let sizes: Vec<usize> = space.worlds.iter().map(|world| world.distance.assumptions).collect();
+    assert_eq!(sizes, [1, 1, 2, 2, 3, 3, 4]);
+}
+
+#[test]
+fn a_value_that_a_result_contradicts_is_the_worst_founded() {
+    let mut choices = [choice("a", &[("x", Basis::Paper)]), choice("b", &[("y", Basis::Invented)])];
+    choices[0].others[0].foundation.0 = true;
+    assert_eq!(order(&Space::of(&choices, identity)), ["b = y", "a = x", "a = x, b = y"]);
 }
 
 #[test]
 fn a_product_that_is_too_large_is_listed_in_whole_sizes() {
     let names: Vec<String> = (0..20).map(|i| format!("c{i:02}")).collect();
     let choices: Vec<Choice> = names.iter().map(|n| choice(n, &[("x", Basis::Rfc)])).collect();
-    let identity = |w: &Deviation| crate::experiment::fnv1a(w.to_string().as_bytes());
-    let space = Space::of(&choices, identity, |_| 1.0);
+    let space = Space::of(&choices, identity);
     // 20 + 190 + 1140; the next size would have 4845 more.
     assert_eq!((space.worlds.len(), space.of, space.complete), (1350, 1 << 20, false));
-}
-
-#[test]
-fn a_pair_that_alone_passes_stands_out() {
-    let choices = [
-        choice("a", &[("x", Basis::Rfc)]),
-        choice("b", &[("y", Basis::Rfc)]),
-        choice("c", &[("z", Basis::Rfc)]),
-    ];
-    let identity = |w: &Deviation| crate::experiment::fnv1a(w.to_string().as_bytes());
-    let worlds = Space::of(&choices, identity, |_| 1.0).worlds.into_iter();
-    let judged = worlds.map(|w| {
-        let passed = w.of("a").is_some() && w.of("b").is_some();
-        (w, passed)
-    });
-    let tried: Vec<_> = [(Deviation::PLAIN, false)].into_iter().chain(judged).collect();
-    let effects = effects(&choices, &tried);
-    let of = |choice: &str, value: &str| {
-        let found = effects.iter().find(|e| e.choice == choice && e.value == value);
-        found.map(|e| (e.passed, e.of))
-    };
-    // Of 8 worlds 4 have x, 2 of these y too.
-    assert_eq!(of("a", "x"), Some((2, 4)));
-    assert_eq!(of("a", "plain"), Some((0, 4)));
-    assert_eq!(of("c", "z"), Some((1, 4)));
-    assert_eq!(of("a + b", "x + y"), Some((2, 2)));
-    // Beside z, x passes as often as alone.
-    assert_eq!(of("a + c", "x + z"), None);
-    assert!(super::effects(&choices, &[(Deviation::PLAIN, false)]).is_empty());
 }
 
 /// Executes runs as another process does, which knows the experiments and the run's number alone.

@@ -247,7 +247,6 @@ tried = 3
 held = 1
 of = 4
 end = "found"
-effects = [{ choice = "delay", value = "9 ms", passed = 1, of = 2 }]
 [[worlds]]
 claim = "C3"
 verdict = "not held"

@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 
 use super::{Answer, Asker, Inquiry, JointId, SearchId, passes};
 use crate::ExperimentError;
+use crate::builtin::{self, Collection, key_of};
 use crate::campaign::question::Rule;
 use crate::claims::Verdict;
-use crate::experiment::Deviation;
+use crate::experiment::{Deviation, Experiment};
 use crate::worlds::error_of;
 
 /// Largest number of joint worlds that are confirmed.
@@ -49,7 +50,7 @@ struct Candidates {
 }
 
 impl Candidates {
-    /// The plain world and the nearest world of each claim.
+    /// The nearest world of each claim.
     fn of<'a>(found: impl Iterator<Item = &'a Deviation>) -> Self {
         let mut nearest: Vec<Deviation> = Vec::new();
         for world in found {
@@ -57,10 +58,8 @@ impl Candidates {
                 nearest.push(world.clone());
             }
         }
-        let next = [Deviation::PLAIN].into_iter().chain(nearest.iter().cloned());
-        let next: VecDeque<Deviation> = next.collect();
-        let seen = next.iter().cloned().collect();
-        Candidates { nearest, next, seen, ..Candidates::default() }
+        let next = nearest.iter().cloned().collect();
+        Candidates { seen: nearest.clone(), nearest, next, ..Candidates::default() }
     }
 
     /// Joins the best candidate with each other nearest world. False if this gives nothing new.
@@ -112,7 +111,27 @@ impl Inquiry<'_> {
         let searches = joint.searches.iter().map(|s| &self.searches[s.0]);
         let holding = searches.filter(|search| search.sought() == Verdict::Held);
         joint.candidates = Candidates::of(holding.filter_map(|search| search.found.as_ref()));
+        // What holds plainly is known.
+        let plainly = |s: &SearchId| self.searches[s.0].plain().0 == Verdict::Held;
+        let passing = joint.searches.iter().copied().filter(plainly).collect();
+        joint.best = Some(Candidate { world: Deviation::PLAIN, passing });
         self.judge_joint(j)
+    }
+
+    /// True if the searches of a paper are those of all its claims. A joint world of some would say
+    /// less than the plain one.
+    pub(super) fn has_all_claims(&self, j: JointId) -> bool {
+        let joint = &self.joints[j.0];
+        let claims = |experiments: &[Experiment]| experiments.iter().map(|e| e.claims.len()).sum();
+        let paper = builtin::collections().find(|collection| collection.key == joint.key);
+        let all: usize = match paper.map(Collection::experiments) {
+            Some(Ok(experiments)) => claims(&experiments),
+            _ => {
+                let plans = self.runner.design.plans.iter().map(|plan| &plan.experiment);
+                plans.filter(|e| key_of(e) == joint.key).map(|e| e.claims.len()).sum()
+            }
+        };
+        joint.searches.len() == all
     }
 
     /// Judges the next candidate by the sieve. After the last one, confirms the best.
