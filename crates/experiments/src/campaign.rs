@@ -25,7 +25,7 @@ use windward_sim::{Outcome, Scenario};
 use crate::ExperimentError;
 use crate::claims::ClaimResult;
 use crate::experiment::Deviation;
-use crate::sweep::{Plan, Progress, Results, RunOptions, simulate};
+use crate::sweep::{InWorld, Plan, Progress, Results, RunOptions, simulate};
 
 mod case;
 mod cells;
@@ -67,6 +67,9 @@ pub enum Event {
     Measured(usize, Box<Results>),
     /// A claim has a verdict under one more reading: its results so far.
     Judged(ClaimId, Box<ClaimResult>),
+    /// A claim that does not hold plainly holds in its nearest world, or these runs leave that open:
+    /// what was measured of its experiment there.
+    Nearest(ClaimId, Box<InWorld>),
 }
 
 /// Receiver of the progress and the runs of a campaign.
@@ -174,11 +177,17 @@ impl Campaign<'_> {
 
     fn take(&mut self, answer: Answer<Purpose>) -> Result<(), ExperimentError> {
         let id = answer.ask.claim;
+        let drawn = (answer.ask.asker == Purpose::Nearest).then(|| answer.ask.world.clone());
         let case = &mut self.cases[id.experiment][id.claim];
         let follows = case.take(answer, &self.runner.design);
         case.explain(&self.runner.design);
         let result = Box::new(case.result.clone());
+        let draws = drawn.filter(|_| result.holds_nearest());
         self.runner.observer.event(Event::Judged(id, result))?;
+        if let Some(world) = draws {
+            let measured = Box::new(self.runner.in_world(id, &world));
+            self.runner.observer.event(Event::Nearest(id, measured))?;
+        }
         for follow in follows {
             match follow {
                 Follow::Ask(ask, groups) => self.runner.open(ask, groups)?,

@@ -330,6 +330,16 @@ impl Plan {
         reading.is_plain() && repetition < self.length.repetitions
     }
 
+    /// Number of repetitions whose series charts over time show, in each world that is drawn.
+    pub(crate) fn traced(&self) -> u32 {
+        let of = |kind: &PlotKind| match kind {
+            PlotKind::Time { single: true, .. } => 1,
+            PlotKind::Time { .. } => self.length.repetitions,
+            PlotKind::Lines { .. } | PlotKind::Dots { .. } => 0,
+        };
+        self.experiment.plots.iter().map(|plot| of(&plot.kind)).max().unwrap_or(0)
+    }
+
     /// Warnings of the scenarios, without duplicates.
     pub fn warnings(&self) -> Vec<&str> {
         let mut warnings: Vec<&str> = Vec::new();
@@ -339,6 +349,56 @@ impl Plan {
             }
         }
         warnings
+    }
+}
+
+/// What charts need of the runs of an experiment.
+pub trait Measured {
+    /// The plan; its scenarios are those of the runs.
+    fn plan(&self) -> &Plan;
+    /// The values of a metric in a cell, one per repetition.
+    fn samples(&self, metric: usize, cell: usize) -> Vec<f64>;
+    /// The runs of a cell with their series over time, in the order of repetitions.
+    fn cell_runs(&self, cell: usize) -> &[Run];
+}
+
+/// What a campaign measured of an experiment in another world than the plain one: the cells that
+/// the checks of a claim compare there.
+#[derive(Debug, Clone)]
+pub struct InWorld {
+    /// The plan, with the scenarios of that world.
+    pub plan: Plan,
+    /// Metrics by cell and repetition; no repetition of cells that were not run.
+    pub rows: Vec<Vec<Vec<f64>>>,
+    /// By cell, its runs for charts over time, as far as there are such charts.
+    pub runs: Vec<Vec<Run>>,
+}
+
+impl Measured for Results {
+    fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    fn samples(&self, metric: usize, cell: usize) -> Vec<f64> {
+        Results::samples(self, metric, cell)
+    }
+
+    fn cell_runs(&self, cell: usize) -> &[Run] {
+        Results::cell_runs(self, cell)
+    }
+}
+
+impl Measured for InWorld {
+    fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    fn samples(&self, metric: usize, cell: usize) -> Vec<f64> {
+        self.rows[cell].iter().map(|row| row[metric]).collect()
+    }
+
+    fn cell_runs(&self, cell: usize) -> &[Run] {
+        &self.runs[cell]
     }
 }
 

@@ -19,6 +19,9 @@
 //! The last two describe a single flow: they are multiplied by the number of flows in the group and
 //! limited by the capacity curve.
 
+use std::collections::BTreeSet;
+
+use windward_core::network::LinkRate;
 use windward_sim::Scenario;
 use windward_sim::scenario::{FlowConfig, Traffic};
 use windward_sim::stack::UDP_OVERHEAD;
@@ -46,6 +49,17 @@ impl Formula {
 /// RFC 9438 sections 4.6 and 5.
 const CUBIC_BETA: f64 = 0.7;
 const CUBIC_C: f64 = 0.4;
+
+/// Bits per second that the bottlenecks of these flows carry at most: infinite if the rate of one
+/// changes, or without flows.
+pub fn carried<'a>(scenario: &Scenario, flows: impl Iterator<Item = &'a FlowConfig>) -> f64 {
+    let links: BTreeSet<usize> = flows.map(|flow| flow.bottleneck).collect();
+    let rate = |link: &usize| match &scenario.links[*link].kind.rate {
+        LinkRate::Constant(rate) => rate.as_bps() as f64,
+        LinkRate::Trace(_) | LinkRate::Schedule(_) | LinkRate::Cell(_) => f64::INFINITY,
+    };
+    if links.is_empty() { f64::INFINITY } else { links.iter().map(rate).sum() }
+}
 
 /// Bits per second that a group, by default the first one of connections, should reach at a
 /// link, by default its own bottleneck.

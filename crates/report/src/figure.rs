@@ -10,7 +10,7 @@ use crate::group::Group;
 use crate::matrix;
 use crate::page::{badge, badge_of, class, count, prose};
 use crate::playground;
-use crate::plot::escape;
+use crate::plot::{Chart, escape};
 use crate::section::{Choice, ExperimentSection};
 use crate::worlds;
 
@@ -120,7 +120,7 @@ fn in_short(claim: &ClaimResult) -> String {
 }
 
 pub(super) fn charts(html: &mut String, section: &ExperimentSection) {
-    for chart in &section.found.charts {
+    for (number, chart) in section.found.charts.iter().enumerate() {
         if let (Some(title), true) = (&chart.title, chart.panels.len() > 1) {
             let _ = writeln!(html, "<h4>{}</h4>", escape(title));
         }
@@ -129,7 +129,28 @@ pub(super) fn charts(html: &mut String, section: &ExperimentSection) {
             let _ = writeln!(html, "<figure>{panel}</figure>");
         }
         html.push_str("</div>\n");
+        for (claims, chart) in in_worlds(section, number) {
+            let _ = writeln!(
+                html,
+                "<h4>In the nearest world of {}</h4>\n<div class=\"panels\">",
+                escape(&claims.join(", "))
+            );
+            for panel in &chart.panels {
+                let _ = writeln!(html, "<figure>{panel}</figure>");
+            }
+            html.push_str("</div>\n");
+        }
     }
+}
+
+/// A chart in the nearest worlds in which something of it was measured, with their claims.
+fn in_worlds(
+    section: &ExperimentSection,
+    number: usize,
+) -> impl Iterator<Item = (&Vec<String>, &Chart)> {
+    let worlds = section.found.nearest.iter();
+    let charts = worlds.filter_map(move |world| Some((&world.claims, world.charts.get(number)?)));
+    charts.filter(|(_, chart)| !chart.panels.is_empty())
 }
 
 fn figure(html: &mut String, section: &ExperimentSection) {

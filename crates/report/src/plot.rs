@@ -13,7 +13,7 @@ use windward_experiments::experiment::{
 };
 use windward_experiments::expression::Measure;
 use windward_experiments::statistics::{Estimate, estimate};
-use windward_experiments::sweep::Results;
+use windward_experiments::sweep::{Measured, Results};
 use windward_experiments::theory;
 use windward_sim::scenario::Traffic;
 use windward_sim::{Outcome, Scenario};
@@ -59,10 +59,51 @@ pub fn look(label: &str, n: usize, all: usize) -> Look {
     Look { color: color.to_string(), marker: marker.name(), dash }
 }
 
+/// A chart before it is written as SVG.
+#[derive(Debug, Clone)]
+pub(crate) struct Drawing {
+    title: Option<String>,
+    panels: Vec<Panel>,
+}
+
+impl Drawing {
+    /// The chart.
+    pub(crate) fn chart(&self) -> Chart {
+        Chart { title: self.title.clone(), panels: self.panels.iter().map(Panel::svg).collect() }
+    }
+
+    /// True if there is anything to see.
+    fn is_empty(&self) -> bool {
+        self.panels.iter().flat_map(|panel| &panel.series).all(|series| series.marks.is_empty())
+    }
+}
+
+/// Gives the panels of a chart in several worlds the same axes. Those of a world in which nothing
+/// of a chart was measured are left out.
+pub(crate) fn align(worlds: &mut [Vec<Drawing>]) {
+    let charts = worlds.iter().map(Vec::len).max().unwrap_or(0);
+    for chart in 0..charts {
+        let drawn = || worlds.iter().map(|drawings| &drawings[chart]).filter(|d| !d.is_empty());
+        let bounds = drawn().flat_map(|d| &d.panels).map(Panel::y_bounds);
+        let Some(bounds) = bounds.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) else { continue };
+        for drawing in worlds.iter_mut().map(|drawings| &mut drawings[chart]) {
+            if drawing.is_empty() {
+                drawing.panels.clear();
+            }
+            drawing.panels.iter_mut().for_each(|panel| panel.y = Some(bounds));
+        }
+    }
+}
+
 /// Every chart of an experiment.
 pub fn charts(results: &Results) -> Vec<Chart> {
-    let plots = results.plan.experiment.plots.iter();
-    let chart = |spec: &PlotConfig| {
+    drawings(results).iter().map(Drawing::chart).collect()
+}
+
+/// Every chart of an experiment in one world.
+pub(crate) fn drawings(results: &dyn Measured) -> Vec<Drawing> {
+    let plots = results.plan().experiment.plots.iter();
+    let drawing = |spec: &PlotConfig| {
         let panels = match &spec.kind {
             PlotKind::Lines { x, log, metrics } => {
                 vec![cells(results, spec, *x, metrics, Some(*log))]
@@ -70,9 +111,9 @@ pub fn charts(results: &Results) -> Vec<Chart> {
             PlotKind::Dots { x, metrics } => vec![cells(results, spec, *x, metrics, None)],
             PlotKind::Time { what, names, single } => time(results, spec, *what, names, *single),
         };
-        Chart { title: spec.title.clone(), panels: panels.iter().map(Panel::svg).collect() }
+        Drawing { title: spec.title.clone(), panels }
     };
-    plots.map(chart).collect()
+    plots.map(drawing).collect()
 }
 
 /// All panels of all charts below each other as one SVG document.
@@ -95,13 +136,13 @@ type SeriesKey<'a> = (Vec<&'a str>, usize);
 
 /// Charts of metrics against one axis. `log` is `None` for an axis of words.
 fn cells(
-    results: &Results,
+    results: &dyn Measured,
     spec: &PlotConfig,
     x: usize,
     metrics: &[usize],
     log: Option<bool>,
 ) -> Panel {
-    let experiment = &results.plan.experiment;
+    let experiment = &results.plan().experiment;
     let axis = &experiment.axes[x];
     let mut words: Vec<&str> = axis.points.iter().map(|p| p.label.as_str()).collect();
     if words.iter().all(|word| protocol_of(word).is_some()) {
@@ -160,23 +201,25 @@ fn possible(experiment: &Experiment, metrics: &[usize], factor: f64) -> (f64, f6
 /// The series of a chart in their order, each a metric at one label of every other axis. `places`
 /// has the place of each point of the axis `x`.
 fn series_of<'a>(
-    results: &'a Results,
+    results: &'a dyn Measured,
     spec: &PlotConfig,
     x: usize,
     metrics: &[usize],
     places: &[Option<f64>],
     possible: (f64, f64),
 ) -> Vec<(SeriesKey<'a>, Vec<Mark>)> {
-    let experiment = &results.plan.experiment;
+    let experiment = &results.plan().experiment;
     let mut series: Vec<(SeriesKey<'_>, Vec<Mark>)> = Vec::new();
     for &metric in metrics {
         for cell in (0..experiment.cells()).filter(|c| shown(experiment, spec, *c)) {
             let Some(at) = places[experiment.point_index(cell, x)] else { continue };
             let Some(e) = estimate(&results.samples(metric, cell)) else { continue };
-            let mark = mark(at, e, spec.unit.factor, possible);
-            if spec.y_log && mark.y <= 0.0 {
-                continue;
-            }
+            // A band ends at what is possible in the cell.
+            let scenario = &results.plan().scenarios[cell];
+            let expression = &experiment.metrics[metric].expression;
+            let (_, most) = expression.bounds(&|measure| measure.bounds_in(scenario));
+            let most = (most * spec.unit.factor).max(e.mean * spec.unit.factor).min(possible.1);
+            let mark = mark(at, e, spec.unit.factor, (possible.0, most));
             let key = (other_labels(&experiment.points(cell), x), metric);
             match series.iter_mut().find(|(known, _)| *known == key) {
                 Some((_, marks)) => marks.push(mark),
@@ -230,8 +273,7 @@ fn reported(
         let at = places[experiment.point_index(index, x)]?;
         let (low, high) = reported.range;
         let (low, high) = (low * spec.unit.factor, high * spec.unit.factor);
-        let drawable = !spec.y_log || low > 0.0;
-        let series = keys.iter().position(|known| *known == key).filter(|_| drawable)?;
+        let series = keys.iter().position(|known| *known == key)?;
         Some(Reported { series, x: at, low, high })
     };
     experiment.reported.iter().filter_map(mark).collect()
@@ -318,16 +360,16 @@ fn time_styles(
 
 /// Chart of a quantity over time: one panel per cell, all with the same bounds and looks.
 fn time(
-    results: &Results,
+    results: &dyn Measured,
     spec: &PlotConfig,
     what: Traced,
     names: &[String],
     single: bool,
 ) -> Vec<Panel> {
-    let experiment = &results.plan.experiment;
+    let experiment = &results.plan().experiment;
     let cells = (0..experiment.cells()).filter(|c| shown(experiment, spec, *c));
     let cells: Vec<usize> = cells.collect();
-    let looks = time_styles(&cells, &results.plan.scenarios, what, names);
+    let looks = time_styles(&cells, &results.plan().scenarios, what, names);
     let panel = |cell: &usize| trace_panel(results, spec, what, names, single, *cell, &looks);
     let mut panels: Vec<Panel> = cells.iter().map(panel).collect();
     // A single cell needs no name.
@@ -344,7 +386,7 @@ fn time(
 }
 
 fn trace_panel(
-    results: &Results,
+    results: &dyn Measured,
     spec: &PlotConfig,
     what: Traced,
     names: &[String],
@@ -352,8 +394,8 @@ fn trace_panel(
     cell: usize,
     looks: &[(String, Style)],
 ) -> Panel {
-    let experiment = &results.plan.experiment;
-    let scenario = &results.plan.scenarios[cell];
+    let experiment = &results.plan().experiment;
+    let scenario = &results.plan().scenarios[cell];
     let runs = results.cell_runs(cell);
     let runs = &runs[..if single { 1 } else { runs.len() }];
     let traced = traced(scenario, what, names);
@@ -364,6 +406,12 @@ fn trace_panel(
     // The signal of a router can be negative: send less.
     let least = if what == Traced::Signal { f64::NEG_INFINITY } else { 0.0 };
     let possible = (least, f64::INFINITY);
+    let most = |index: usize| match what {
+        Traced::Throughput | Traced::FlowThroughput => {
+            most_of(scenario, what, index) * spec.unit.factor
+        }
+        Traced::Cwnd | Traced::Queue | Traced::Signal => f64::INFINITY,
+    };
     let series = own.map(|(label, index, style)| {
         let traces: Vec<Vec<(f64, Option<f64>)>> =
             runs.iter().map(|r| trace(scenario, &r.outcome, what, index)).collect();
@@ -371,7 +419,8 @@ fn trace_panel(
         let at = |i: usize| {
             let values: Option<Vec<f64>> = traces.iter().map(|t| t[i].1).collect();
             let e = estimate(&values?)?;
-            Some(mark(traces[0][i].0, e, spec.unit.factor, possible))
+            let most = most(index).max(e.mean * spec.unit.factor);
+            Some(mark(traces[0][i].0, e, spec.unit.factor, (least, most)))
         };
         Series {
             label: label.clone(),
@@ -404,6 +453,14 @@ fn trace_panel(
         references: levels(spec),
         reported: Vec::new(),
     }
+}
+
+/// Most bits per second of a flow or a group.
+fn most_of(scenario: &Scenario, what: Traced, index: usize) -> f64 {
+    let of_flow = what == Traced::FlowThroughput;
+    let flows = scenario.flows.iter().enumerate();
+    let own = flows.filter(|(n, flow)| if of_flow { *n == index } else { flow.group == index });
+    theory::carried(scenario, own.map(|(_, flow)| flow))
 }
 
 /// The protocol of a flow, or the common protocol of a group.
@@ -509,20 +566,20 @@ type Curve<'a> = (Vec<&'a str>, Vec<(f64, f64)>);
 /// The reference lines: each curve once if it is the same for all series, which is the usual case,
 /// else one per series in its colour.
 fn guides(
-    results: &Results,
+    results: &dyn Measured,
     spec: &PlotConfig,
     x: usize,
     places: &[Option<f64>],
     (keys, styles): (&[SeriesKey<'_>], &[Style]),
 ) -> Vec<Guide> {
-    let experiment = &results.plan.experiment;
+    let experiment = &results.plan().experiment;
     let mut guides = levels(spec);
     for reference in &spec.references {
         let ReferenceLine::Curve { formula, group, link } = &reference.line else { continue };
         let mut curves: Vec<Curve<'_>> = Vec::new();
         for cell in (0..experiment.cells()).filter(|c| shown(experiment, spec, *c)) {
             let Some(at) = places[experiment.point_index(cell, x)] else { continue };
-            let scenario = &results.plan.scenarios[cell];
+            let scenario = &results.plan().scenarios[cell];
             let bps = theory::expected(*formula, scenario, group.as_deref(), link.as_deref());
             let Ok(bps) = bps else { continue };
             let y = bps * spec.unit.factor;

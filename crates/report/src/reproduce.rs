@@ -22,8 +22,8 @@ use crate::lead::{self, GaveUp, Lead};
 use crate::matrix;
 use crate::page::{Provenance, Standing};
 use crate::playground;
-use crate::plot;
-use crate::section::{ExperimentSection, manifest, reported};
+use crate::plot::{self, Chart, Drawing};
+use crate::section::{ExperimentSection, InWorlds, manifest, reported};
 
 /// Result of a reproduction.
 #[derive(Debug, Clone)]
@@ -152,6 +152,8 @@ pub fn reproduce_with(
         folder,
         sections: earlier,
         results: plans.iter().map(|_| None).collect(),
+        plainly: plans.iter().map(|_| Vec::new()).collect(),
+        nearest: plans.iter().map(|_| Vec::new()).collect(),
         judged: plans.iter().map(|p| vec![None; p.experiment.claims.len()]).collect(),
         beyond: Vec::new(),
         gave_up: BTreeMap::new(),
@@ -210,6 +212,10 @@ struct Writer<'a> {
     sections: Vec<ExperimentSection>,
     /// Results, without the series for tables and charts.
     results: Vec<Option<Results>>,
+    /// The charts of each measured experiment under the plain reading.
+    plainly: Vec<Vec<Drawing>>,
+    /// Its charts in the nearest worlds of its claims, by the claim.
+    nearest: Vec<Vec<(String, Vec<Drawing>)>>,
     /// The verdicts so far, by experiment and claim.
     judged: Vec<Vec<Option<ClaimResult>>>,
     /// Runs that no chart shows: more repetitions, other readings.
@@ -224,6 +230,24 @@ struct Writer<'a> {
     news: usize,
 }
 
+/// The charts of an experiment under the plain reading and in the nearest worlds of its claims, on
+/// the same axes. Claims with the same charts share them.
+fn charts(plainly: &[Drawing], nearest: &[(String, Vec<Drawing>)]) -> (Vec<Chart>, Vec<InWorlds>) {
+    let mut worlds = vec![plainly.to_vec()];
+    worlds.extend(nearest.iter().map(|(_, drawings)| drawings.clone()));
+    plot::align(&mut worlds);
+    let mut charts = worlds.iter().map(|world| world.iter().map(Drawing::chart).collect());
+    let plain = charts.next().unwrap_or_default();
+    let mut found: Vec<InWorlds> = Vec::new();
+    for ((claim, _), charts) in nearest.iter().zip(charts) {
+        match found.iter_mut().find(|other| other.charts == charts) {
+            Some(same) => same.claims.push(claim.clone()),
+            None => found.push(InWorlds { claims: vec![claim.clone()], charts }),
+        }
+    }
+    (plain, found)
+}
+
 /// Number of verdicts after which pages are written again.
 const NEWS: usize = 40;
 
@@ -231,6 +255,11 @@ impl Observer for Writer<'_> {
     fn event(&mut self, event: Event) -> Result<(), ExperimentError> {
         match event {
             Event::Measured(index, results) => self.measured(index, *results),
+            Event::Nearest(id, measured) => {
+                let claim = self.plans[id.experiment].experiment.claims[id.claim].id.clone();
+                self.nearest[id.experiment].push((claim, plot::drawings(&*measured)));
+                Ok(())
+            }
             Event::Judged(id, result) => {
                 self.judged[id.experiment][id.claim] = Some(*result);
                 self.stale.insert(id.experiment);
@@ -266,7 +295,9 @@ impl Writer<'_> {
     /// The tables and charts of an experiment, and its place on the pages.
     fn measured(&mut self, index: usize, mut results: Results) -> Result<(), ExperimentError> {
         let id = results.plan.experiment.id.clone();
-        let charts = plot::charts(&results);
+        let drawings = plot::drawings(&results);
+        let charts: Vec<Chart> = drawings.iter().map(Drawing::chart).collect();
+        self.plainly[index] = drawings;
         let mut dir = self.folder.output()?;
         let mut written = results.stage_tables(&mut dir, self.report.every_table)?;
         if let Some(svg) = plot::stacked(&charts) {
@@ -324,6 +355,8 @@ impl Writer<'_> {
                     shown.clone_from(judged);
                 }
             }
+            (section.found.charts, section.found.nearest) =
+                charts(&self.plainly[index], &self.nearest[index]);
             section.found.reported = reported(experiment, &measured, &section.found.claims);
             self.folder.keep(&section.id, section)?;
         }

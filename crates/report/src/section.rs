@@ -55,9 +55,20 @@ pub(crate) struct Method {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Findings {
     pub(crate) charts: Vec<Chart>,
+    /// The same charts in the nearest worlds of claims that do not hold plainly.
+    pub(crate) nearest: Vec<InWorlds>,
     pub(crate) claims: Vec<ClaimResult>,
     pub(crate) reported: Vec<ReportedRow>,
     pub(crate) properties: Vec<PropertyColumn>,
+}
+
+/// The charts of an experiment in the nearest world of some of its claims.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct InWorlds {
+    /// Ids of the claims, in whose nearest world these are the charts.
+    pub(crate) claims: Vec<String>,
+    /// As [`Findings::charts`]; a chart without panels shows nothing that was measured there.
+    pub(crate) charts: Vec<Chart>,
 }
 
 /// Command and facts for reproducing the results.
@@ -139,6 +150,7 @@ impl ExperimentSection {
             },
             found: Findings {
                 charts,
+                nearest: Vec::new(),
                 claims: claims.collect(),
                 reported: Vec::new(),
                 properties: matrix::columns_of(results),

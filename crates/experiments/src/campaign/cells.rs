@@ -108,7 +108,12 @@ impl Cells {
 
     /// The cell under a reading, if it was requested.
     pub(super) fn find(&self, cell: CellId, reading: Deviation) -> Option<&Measured> {
-        self.index.get(&(cell, reading)).map(|id| &self.all[*id])
+        self.place(cell, reading).map(|number| &self.all[number])
+    }
+
+    /// The number of a cell under a reading, if it was requested.
+    pub(super) fn place(&self, cell: CellId, reading: Deviation) -> Option<usize> {
+        self.index.get(&(cell, reading)).copied()
     }
 
     /// Records that a choice changes nothing in a cell.

@@ -1,6 +1,6 @@
 //! The experiments of a campaign: the cells that a claim needs, and what a reading changes in them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
@@ -16,7 +16,7 @@ use crate::experiment::{
 };
 use crate::expression::{Cell, Expression};
 use crate::statistics::{Estimate, Looks, estimate};
-use crate::sweep::{Plan, RunOptions};
+use crate::sweep::{InWorld, Plan, Run, RunOptions};
 
 /// Minimum number of runs of a cell before a claim is judged, unless their number is fixed and
 /// smaller.
@@ -210,6 +210,47 @@ impl<'a> Design<'a> {
     pub(super) fn reading_in(&self, id: CellId, world: &Deviation) -> Deviation {
         let own = world.within(&self.plans[id.experiment].experiment.readings);
         self.cells.changing(id, own)
+    }
+
+    /// True if charts over time show a repetition of a cell under this reading, since that is its
+    /// reading in the nearest world of a claim of the experiment.
+    pub(super) fn traces(&self, id: CellId, reading: &Deviation, repetition: u32) -> bool {
+        let plan = &self.plans[id.experiment];
+        if reading.is_plain() || repetition >= plan.traced() {
+            return false;
+        }
+        let claims = plan.experiment.claims.iter();
+        let found = claims.filter_map(|claim| plan.experiment.worlds.of(&claim.id));
+        let worlds = found.filter(|found| found.verdict == Verdict::Held);
+        worlds
+            .filter_map(|found| found.readings.as_ref())
+            .any(|world| self.reading_in(id, world) == *reading)
+    }
+
+    /// What was measured of an experiment in a world, as far as charts show it. `runs` has the
+    /// series of a cell, by its number.
+    pub(super) fn in_world(
+        &self,
+        experiment: usize,
+        world: &Deviation,
+        runs: &HashMap<usize, Vec<Run>>,
+    ) -> InWorld {
+        let mut in_world =
+            InWorld { plan: self.plans[experiment].clone(), rows: Vec::new(), runs: Vec::new() };
+        for cell in 0..in_world.plan.scenarios.len() {
+            let id = CellId { experiment, cell };
+            let found = self.cells.place(id, self.reading_in(id, world));
+            let measured = found.map(|number| &self.cells.all[number]);
+            let repetitions = 0..in_world.plan.length.repetitions;
+            let rows = repetitions.map_while(|r| Some(measured?.row(r)?.to_vec()));
+            in_world.rows.push(rows.collect());
+            let series = found.and_then(|number| runs.get(&number));
+            in_world.runs.push(series.cloned().unwrap_or_default());
+            if let Some(measured) = measured {
+                in_world.plan.scenarios[cell] = Scenario::clone(&measured.scenario);
+            }
+        }
+        in_world
     }
 
     /// The cells of a claim that a world changes.

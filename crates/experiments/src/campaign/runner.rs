@@ -5,13 +5,13 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::TryRecvError;
 
 use super::cells::CellId;
-use super::design::{Design, Groups};
+use super::design::{ClaimId, Design, Groups};
 use super::question::{Answer, Ask, Next, Question, QuestionId};
 use super::queue::{Done, Finished, Job, RunId, Stage, Workers};
 use super::{Event, Observer, RunRecord};
 use crate::ExperimentError;
 use crate::experiment::Deviation;
-use crate::sweep::{Plan, Results, Run, RunOptions};
+use crate::sweep::{InWorld, Plan, Results, Run, RunOptions};
 
 /// The plain runs of an experiment, which charts and tables show.
 struct Shown {
@@ -91,6 +91,8 @@ pub(super) struct Runner<'a, A> {
     waiters: HashMap<(usize, u32), Vec<QuestionId>>,
     /// The runs of charts and tables by experiment; empty if nothing is drawn.
     shown: Vec<Shown>,
+    /// The runs that charts over time show of other worlds than the plain one, by cell.
+    traced: HashMap<usize, Vec<Run>>,
 }
 
 impl<'a, A: Copy> Runner<'a, A> {
@@ -120,6 +122,7 @@ impl<'a, A: Copy> Runner<'a, A> {
             answers: VecDeque::new(),
             waiters: HashMap::new(),
             shown: Vec::new(),
+            traced: HashMap::new(),
         }
     }
 
@@ -223,6 +226,17 @@ impl<'a, A: Copy> Runner<'a, A> {
         !self.shown.is_empty() && plan.shows(&cell.reading, repetition)
     }
 
+    /// True if charts over time show a repetition of a cell in another world.
+    fn traces(&self, cell: usize, repetition: u32) -> bool {
+        let cell = &self.design.cells.all[cell];
+        !self.shown.is_empty() && self.design.traces(cell.id, &cell.reading, repetition)
+    }
+
+    /// What was measured of the experiment of a claim in a world.
+    pub(super) fn in_world(&self, claim: ClaimId, world: &Deviation) -> InWorld {
+        self.design.in_world(claim.experiment, world, &self.traced)
+    }
+
     /// Requests `runs` repetitions of a cell, beginning with the repetition `from`.
     fn request(
         &mut self,
@@ -232,7 +246,7 @@ impl<'a, A: Copy> Runner<'a, A> {
         stage: Stage,
     ) -> Result<(), ExperimentError> {
         for repetition in self.design.cells.all[number].request(from, runs) {
-            let shown = self.shows(number, repetition);
+            let shown = self.shows(number, repetition) || self.traces(number, repetition);
             let cell = &self.design.cells.all[number];
             let weight = cell.weight;
             self.asked += Amount { runs: 1, hops: weight };
@@ -265,11 +279,18 @@ impl<'a, A: Copy> Runner<'a, A> {
     /// Stores a run, and continues whatever waited for it.
     fn take(&mut self, run: Finished) -> Result<(), ExperimentError> {
         let Finished { cell: number, repetition, metrics, outcome, weight } = run;
-        let shows = self.shows(number, repetition);
+        let (shows, traces) = (self.shows(number, repetition), self.traces(number, repetition));
         let cell = &mut self.design.cells.all[number];
         let CellId { experiment, cell: index } = cell.id;
         cell.put(repetition, metrics.clone());
         self.done += Amount { runs: 1, hops: weight };
+        if let (Some(outcome), true) = (&outcome, traces) {
+            let run =
+                Run { cell: index, repetition, metrics: metrics.clone(), outcome: outcome.clone() };
+            let runs = self.traced.entry(number).or_default();
+            let place = runs.partition_point(|other| other.repetition < repetition);
+            runs.insert(place, run);
+        }
         if let Some(outcome) = outcome.filter(|_| shows) {
             let plan = &self.design.plans[experiment];
             let shown = &mut self.shown[experiment];

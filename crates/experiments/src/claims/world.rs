@@ -195,6 +195,16 @@ impl ClaimResult {
         }
     }
 
+    /// True if it does not hold plainly and does in its nearest world, or these runs leave that open.
+    pub fn holds_nearest(&self) -> bool {
+        let sought = self.worlds.search.as_ref().map(|search| search.sought);
+        let nearest = self.worlds.nearest.as_ref().filter(|world| world.is_judged());
+        sought == Some(Verdict::Held)
+            && nearest.is_some_and(|world| {
+                matches!(world.reading.verdict, Verdict::Held | Verdict::Inconclusive)
+            })
+    }
+
     /// The verdict in a joint world, as far as it is known.
     pub fn in_joint(&self, index: usize) -> Option<Verdict> {
         match &self.worlds.joint.get(index)?.own {
@@ -218,7 +228,8 @@ impl ClaimResult {
         self.worlds.search.as_ref().map_or(0, |search| search.undecided)
     }
 
-    /// Adds `nearest_world`, `undecided_nearer`, `worlds` and `joint_worlds` to an element of `claims.json`.
+    /// Adds `nearest_world`, `undecided_nearer`, `worlds` and `joint_worlds` to an element of
+    /// `claims.json`.
     pub(super) fn add_worlds(&self, json: &mut Value) {
         let nearest = self.nearest().map(|reading| {
             json!({

@@ -59,8 +59,8 @@ pub struct FoundWorld {
     pub held: u64,
     /// Worlds in the product of all readings of the claim.
     pub of: u64,
-    /// Worlds that passed the sieve and stayed open in their confirmation; if a world was found, all
-    /// of them are nearer.
+    /// Worlds that passed the sieve and stayed open in their confirmation; all of them are nearer
+    /// than the one that was found, if one was.
     pub undecided: u64,
     /// Number of confirmations that were attempted.
     pub confirmations: u64,

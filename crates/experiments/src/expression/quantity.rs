@@ -14,6 +14,7 @@ use windward_sim::{
 
 use super::{Cursor, Leaf};
 use crate::error::nearest;
+use crate::theory;
 
 /// A quantity of a run with its arguments.
 #[derive(Debug, Clone, PartialEq)]
@@ -668,6 +669,17 @@ impl Measure {
     pub fn bounds(&self) -> (f64, f64) {
         let share = self.quantity.scale == Scale::Share;
         (0.0, if share { 1.0 } else { f64::INFINITY })
+    }
+
+    /// Bounds of its value in a scenario: a group whose links have constant rates has no more than
+    /// its bottlenecks carry.
+    pub fn bounds_in(&self, scenario: &Scenario) -> (f64, f64) {
+        let (least, most) = self.bounds();
+        let is_rate = ["goodput", "throughput"].contains(&self.quantity.name);
+        let group = self.arguments.first().filter(|_| is_rate);
+        let flows = scenario.flows.iter().filter(|f| Some(&scenario.groups[f.group]) == group);
+        let most = if is_rate { most.min(theory::carried(scenario, flows)) } else { most };
+        (least, most)
     }
 
     /// True if it has a unit, as bits per second or packets, or no scale of its own.

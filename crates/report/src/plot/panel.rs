@@ -32,6 +32,8 @@ const DARK: [(&str, &str); 4] =
     [(INK, "#e6e6e6"), (GRID, "#363b40"), (STRIPE, "#1f2225"), (REFERENCE, "#9a9fa5")];
 /// Legend for marks of [`Panel::reported`].
 pub(super) const PAPER: &str = "the paper's text";
+/// Legend for points below a logarithmic axis.
+const BELOW: &str = "zero, below the axis";
 
 /// Content of a panel, in the units of its axes.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,8 +50,8 @@ pub(super) struct Panel {
     pub(super) y: Option<(f64, f64)>,
     /// Range of possible values; no axis goes further.
     pub(super) possible: (f64, f64),
-    /// True if the axis of values is logarithmic. Every point and bound is then above zero, and
-    /// intervals are cut off at zero.
+    /// True if the axis of values is logarithmic. Bounds are then above zero; points and intervals
+    /// at zero lie at the lower edge, with an arrow.
     pub(super) y_log: bool,
     pub(super) series: Vec<Series>,
     pub(super) references: Vec<Guide>,
@@ -211,6 +213,8 @@ enum Sample {
     Dot(Style),
     /// A number of a paper, or a range.
     Paper { range: bool },
+    /// A point below a logarithmic axis.
+    Below,
 }
 
 impl Panel {
@@ -309,11 +313,13 @@ impl Panel {
 
     /// Fixed bounds or those of the data, within the range of possible values. Numbers of a paper
     /// are always inside.
-    fn y_bounds(&self) -> (f64, f64) {
+    pub(super) fn y_bounds(&self) -> (f64, f64) {
         let (low, high) = self.y.unwrap_or_else(|| self.data_bounds());
         let cut = (low.max(self.possible.0), high.min(self.possible.1));
         let (low, high) = if cut.0 < cut.1 { cut } else { (low, high) };
-        let paper = || self.reported.iter().flat_map(|r| [r.low, r.high]);
+        // Zero has no place on a logarithmic axis.
+        let shown = |y: &f64| !self.y_log || *y > 0.0;
+        let paper = || self.reported.iter().flat_map(|r| [r.low, r.high]).filter(shown);
         (paper().fold(low, f64::min), paper().fold(high, f64::max))
     }
 
@@ -550,6 +556,9 @@ impl Panel {
                 }
             }
             marker(svg, place(frame.inside(mark.y)), style);
+            if frame.y_log && mark.y < frame.y.0 {
+                below(svg, place(frame.y.0), frame.upright, &style.color.to_string());
+            }
         }
     }
 
@@ -564,7 +573,7 @@ impl Panel {
         let series = &self.series[reported.series];
         let offset = if series.connected { 0.0 } else { self.offset(reported.series) };
         let place = |y: f64| frame.point(reported.x + offset, y);
-        let (low, high) = (place(reported.low), place(reported.high));
+        let (low, high) = (place(frame.inside(reported.low)), place(reported.high));
         paper(svg, low, high, &self.look(reported.series, reported.x).color.to_string());
     }
 
@@ -590,6 +599,10 @@ impl Panel {
         for (n, label) in self.guide_labels().into_iter().enumerate() {
             let look = guide_look(n, None);
             keys.push((label.to_owned(), Sample::Line(look, None)));
+        }
+        let marks = || self.series.iter().flat_map(|series| &series.marks);
+        if self.y_log && marks().any(|mark| mark.y <= 0.0) {
+            keys.push((BELOW.to_owned(), Sample::Below));
         }
         if !self.reported.is_empty() {
             let range = self.reported.iter().all(|r| r.low < r.high);
@@ -648,6 +661,7 @@ fn draw_legend(svg: &mut String, legend: &Legend) {
                 let half = if *range { 6.0 } else { 0.0 };
                 paper(svg, (middle.0, y + half), (middle.0, y - half), INK);
             }
+            Sample::Below => below(svg, (middle.0, y + 6.0), false, INK),
         }
         for (n, text_line) in key.lines.iter().enumerate() {
             text(svg, (x + SAMPLE, y + 4.0 + n as f64 * (LINE + 1.0)), text_line, "");
@@ -749,6 +763,20 @@ fn draw_line(svg: &mut String, frame: &Frame, series: &Series, n: usize) {
     for (x, y) in marked_places(series, n, &places) {
         marker(svg, frame.point(x, y), series.style);
     }
+    for mark in series.marks.iter().filter(|mark| frame.y_log && mark.y < frame.y.0) {
+        let color = series.style.color.to_string();
+        below(svg, frame.point(mark.x, frame.y.0), frame.upright, &color);
+    }
+}
+
+/// Draws an arrow to the lower end of a logarithmic axis, for a point below it.
+fn below(svg: &mut String, (x, y): (f64, f64), upright: bool, color: &str) {
+    let arrow = match upright {
+        true => "m12 0h-10m3.5 -3l-3.5 3l3.5 3",
+        false => "m0 -12v10m-3 -3.5l3 3.5l3 -3.5",
+    };
+    let look = format!("stroke=\"{color}\" stroke-width=\"1.5\" fill=\"none\"");
+    let _ = writeln!(svg, "<path d=\"M{x:.1} {y:.1}{arrow}\" {look}/>");
 }
 
 /// As many points as can be distinguished: the lowest and the highest of each segment, so that no
@@ -1119,6 +1147,21 @@ mod tests {
         assert_eq!(chart.y_bounds(), (0.0, 100.0));
         chart.y = Some((0.0, 50.0));
         assert_eq!(chart.y_bounds(), (0.0, 50.0));
+    }
+
+    #[test]
+    fn zeros_lie_below_a_logarithmic_axis_with_an_arrow() {
+        let mark = |x: f64, y: f64| Mark { x, y, low: y, high: y };
+        let marks = vec![mark(1.0, 10.0), mark(2.0, 0.0)];
+        let mut chart = panel(Scale::Linear, vec![series("a", marks, true)]);
+        assert!(!chart.svg().contains(BELOW));
+        chart.y_log = true;
+        assert_eq!(chart.svg().matches(BELOW).count(), 1);
+        // Less than 8, of which zero has no place on the axis.
+        chart.reported = vec![Reported { series: 0, x: 2.0, low: 0.0, high: 8.0 }];
+        let (low, high) = chart.y_bounds();
+        assert!(low > 0.0 && low < 8.0 && high > 10.0, "{low} {high}");
+        assert!(!chart.svg().contains("NaN") && !chart.svg().contains("inf"));
     }
 
     #[test]

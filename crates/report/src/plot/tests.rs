@@ -1,6 +1,8 @@
 use std::sync::atomic::AtomicBool;
 
 use windward_experiments::experiment::Effort;
+use windward_experiments::expression::Expression;
+use windward_experiments::sweep::{InWorld, Run};
 use windward_experiments::testing::{options, results};
 
 use super::*;
@@ -34,6 +36,45 @@ fn every_kind_of_chart_draws_what_it_should() {
     let open = whole.matches("<svg").count();
     assert_eq!(open, whole.matches("</svg>").count());
     assert!(!whole.contains("NaN"));
+}
+
+#[test]
+fn worlds_share_their_axes_and_empty_charts_are_left_out() {
+    let results = results(1);
+    let plain = drawings(&results);
+    // The same experiment at a third of each value, and only at the cells of newreno.
+    let mut rows: Vec<Vec<Vec<f64>>> = Vec::new();
+    for cell in 0..results.plan.experiment.cells() {
+        let third = |run: &Run| run.metrics.iter().map(|x| x / 3.0).collect();
+        let runs = results.cell_runs(cell).iter().filter(|_| cell < 3);
+        rows.push(runs.map(third).collect());
+    }
+    let runs = vec![Vec::new(); rows.len()];
+    let other = drawings(&InWorld { plan: results.plan.clone(), rows, runs });
+    let own = (plain[0].panels[0].y_bounds(), other[0].panels[0].y_bounds());
+    assert!(own.0.1 > own.1.1, "{own:?}");
+    let mut worlds = [plain, other];
+    align(&mut worlds);
+    let [plain, other] = &worlds;
+    assert_eq!(plain[0].panels[0].y_bounds(), other[0].panels[0].y_bounds());
+    assert_eq!(plain[0].panels[0].y_bounds().1, own.0.1);
+    // Nothing over time was measured there.
+    assert_eq!((plain[2].panels.len(), other[2].panels.len()), (2, 0));
+    let svg = &other[0].chart().panels[0];
+    assert!(svg.contains("newreno") && !svg.contains(">sack<"), "{svg}");
+}
+
+#[test]
+fn bands_end_at_the_rate_of_the_link() {
+    let results = results(1);
+    let scenario = &results.plan.scenarios[0];
+    let bounds = |text: &str| {
+        let metric = Expression::<Measure>::parse(text).unwrap();
+        metric.bounds(&|measure| measure.bounds_in(scenario))
+    };
+    // The first cell has a bottleneck of 1 Mbit/s.
+    assert_eq!(bounds("goodput(clean) + throughput(lossy)"), (0.0, 2e6));
+    assert_eq!(bounds("timeouts(clean)").1, f64::INFINITY);
 }
 
 const TRACED: &str = r#"

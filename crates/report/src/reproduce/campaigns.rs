@@ -45,6 +45,10 @@ key = "dumbbell.bottleneck.rate"
 values = ["1 Mbit", "2 Mbit"]
 [experiment.metrics]
 clean = "throughput(clean)"
+[[experiment.plots]]
+kind = "lines"
+metrics = "clean"
+x = "rate"
 [[experiment.claims]]
 id = "C1"
 claim = "a megabit more"
@@ -146,7 +150,7 @@ fn a_choice_that_turns_the_verdict_is_named_with_both_numbers() {
     let deciding = claim.deciding();
     assert_eq!(deciding.len(), 1);
     assert_eq!(deciding[0].title(), "Queue: 10 instead of 50");
-    assert_eq!(deciding[0].words[0].source, "practice: a book");
+    assert_eq!(deciding[0].words[0].source, "a book");
     let (here, there) = claim.turned(deciding[0]).unwrap();
     // 2 Mbit/s less 1 plainly, nothing with the short queue, each +- the noise.
     assert!((here.left.unwrap().mean - 1e6).abs() < 1e5, "{here:?}");
@@ -283,7 +287,7 @@ fn found_worlds_are_judged_again_and_shown() {
     assert_eq!(json["nearest_world"]["verdict"], "held");
     let assumption = &json["nearest_world"]["assumptions"][0];
     assert_eq!((&assumption["choice"], &assumption["instead"]), (&"Delay".into(), &"9 ms".into()));
-    assert_eq!(assumption["source"], "fit: figure 2");
+    assert_eq!((&assumption["basis"], &assumption["source"]), (&"fit".into(), &"figure 2".into()));
     assert_eq!((&json["worlds"]["tried"], &json["worlds"]["held"]), (&3.into(), &1.into()));
     assert_eq!(json["in_readings"]["not_held"], 2);
     assert_eq!(claims[0]["worlds"], serde_json::Value::Null);
@@ -297,6 +301,8 @@ fn found_worlds_are_judged_again_and_shown() {
     assert!(page.contains(assumption), "{page}");
     assert!(page.contains("3 of 4 worlds tried, 1 passed the sieve"));
     assert!(page.contains("<th title=\"\">joint</th>"));
+    // The chart of the plain reading, and that in the nearest world on the same axes.
+    assert!(page.contains("In the nearest world of C2"), "{page}");
 }
 
 #[test]

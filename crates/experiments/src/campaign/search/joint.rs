@@ -111,7 +111,7 @@ impl Inquiry<'_> {
         let searches = joint.searches.iter().map(|s| &self.searches[s.0]);
         let holding = searches.filter(|search| search.sought() == Verdict::Held);
         joint.candidates = Candidates::of(holding.filter_map(|search| search.found.as_ref()));
-        // What holds plainly is known.
+        // The claims that hold plainly are known.
         let plainly = |s: &SearchId| self.searches[s.0].plain().0 == Verdict::Held;
         let passing = joint.searches.iter().copied().filter(plainly).collect();
         joint.best = Some(Candidate { world: Deviation::PLAIN, passing });
