@@ -67,8 +67,8 @@ pub enum Event {
     Measured(usize, Box<Results>),
     /// A claim has a verdict under one more reading: its results so far.
     Judged(ClaimId, Box<ClaimResult>),
-    /// A claim that does not hold plainly holds in its nearest world, or these runs leave that open:
-    /// what was measured of its experiment there.
+    /// A claim that does not hold plainly holds in its nearest world, or these runs leave that
+    /// open: the measurements of its experiment there.
     Nearest(ClaimId, Box<InWorld>),
 }
 

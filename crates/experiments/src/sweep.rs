@@ -352,7 +352,7 @@ impl Plan {
     }
 }
 
-/// What charts need of the runs of an experiment.
+/// The measurements that charts of an experiment need.
 pub trait Measured {
     /// The plan; its scenarios are those of the runs.
     fn plan(&self) -> &Plan;
@@ -362,8 +362,8 @@ pub trait Measured {
     fn cell_runs(&self, cell: usize) -> &[Run];
 }
 
-/// What a campaign measured of an experiment in another world than the plain one: the cells that
-/// the checks of a claim compare there.
+/// The measurements of an experiment in another world than the plain one: of the cells that the
+/// checks of a claim compare there.
 #[derive(Debug, Clone)]
 pub struct InWorld {
     /// The plan, with the scenarios of that world.

@@ -227,7 +227,7 @@ impl<'a> Design<'a> {
             .any(|world| self.reading_in(id, world) == *reading)
     }
 
-    /// What was measured of an experiment in a world, as far as charts show it. `runs` has the
+    /// The measurements of an experiment in a world, as far as charts show them. `runs` has the
     /// series of a cell, by its number.
     pub(super) fn in_world(
         &self,

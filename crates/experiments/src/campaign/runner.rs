@@ -232,7 +232,7 @@ impl<'a, A: Copy> Runner<'a, A> {
         !self.shown.is_empty() && self.design.traces(cell.id, &cell.reading, repetition)
     }
 
-    /// What was measured of the experiment of a claim in a world.
+    /// The measurements of the experiment of a claim in a world.
     pub(super) fn in_world(&self, claim: ClaimId, world: &Deviation) -> InWorld {
         self.design.in_world(claim.experiment, world, &self.traced)
     }

@@ -195,7 +195,8 @@ impl ClaimResult {
         }
     }
 
-    /// True if it does not hold plainly and does in its nearest world, or these runs leave that open.
+    /// True if it does not hold plainly and does in its nearest world, or these runs leave that
+    /// open.
     pub fn holds_nearest(&self) -> bool {
         let sought = self.worlds.search.as_ref().map(|search| search.sought);
         let nearest = self.worlds.nearest.as_ref().filter(|world| world.is_judged());
