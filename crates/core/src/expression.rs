@@ -147,6 +147,37 @@ impl<L: Leaf> Expression<L> {
         self.root.bounds(leaf)
     }
 
+    /// Dividend and divisor, both linear in the leaves, of an expression that can be written as one
+    /// quotient: `a / b - 1` is `(a - b) / b`. The divisor of a linear expression is 1.
+    pub fn as_quotient(&self) -> Option<(Self, Self)>
+    where
+        L: PartialEq,
+    {
+        let (dividend, divisor) = self.root.as_quotient()?;
+        Some((Expression { root: dividend }, Expression { root: divisor }))
+    }
+
+    /// The argument, if the expression is `abs(..)`.
+    pub fn inside_abs(&self) -> Option<Self> {
+        match &self.root {
+            Node::Call(Function::Abs, arguments) => {
+                arguments.first().map(|argument| Expression { root: argument.clone() })
+            }
+            _ => None,
+        }
+    }
+
+    /// True if `at_least` compares leaves in it.
+    pub fn has_event(&self) -> bool {
+        self.root.has_event()
+    }
+
+    /// This expression minus another.
+    #[must_use]
+    pub fn minus(&self, other: &Self) -> Self {
+        Expression { root: self.root.clone().with(Operator::Subtract, other.root.clone()) }
+    }
+
     /// The same expression with leaves inside `min`, `max` and `mean` expanded: an argument with
     /// such a leaf becomes one argument per replacement, the outermost call first.
     pub fn spread(&self, is_spread: &impl Fn(&L) -> bool, changes: &[impl Fn(&L) -> L]) -> Self {
@@ -209,6 +240,73 @@ impl<L> Node<L> {
             Node::Binary(_, a, b) => a.has_unit(leaf) || b.has_unit(leaf),
             Node::Call(Function::AtLeast, _) => false,
             Node::Call(_, arguments) => arguments.iter().any(|a| a.has_unit(leaf)),
+        }
+    }
+
+    fn with(self, operator: Operator, other: Node<L>) -> Node<L> {
+        Node::Binary(operator, Box::new(self), Box::new(other))
+    }
+
+    /// The degree as a polynomial in the leaves; `None` if it is not a polynomial.
+    fn degree(&self) -> Option<u32> {
+        let most = |arguments: &[Node<L>]| {
+            arguments.iter().try_fold(0, |most, argument| Some(argument.degree()?.max(most)))
+        };
+        match self {
+            Node::Number(_) => Some(0),
+            Node::Leaf(_) => Some(1),
+            Node::Negate(x) => x.degree(),
+            Node::Binary(operator, a, b) => {
+                let (a, b) = (a.degree()?, b.degree()?);
+                match operator {
+                    Operator::Add | Operator::Subtract => Some(a.max(b)),
+                    Operator::Multiply => Some(a.saturating_add(b)),
+                    Operator::Divide => (b == 0).then_some(a),
+                }
+            }
+            Node::Call(Function::Mean, arguments) => most(arguments),
+            Node::Call(_, arguments) => most(arguments).filter(|degree| *degree == 0),
+        }
+    }
+
+    fn as_quotient(&self) -> Option<(Node<L>, Node<L>)>
+    where
+        L: Clone + PartialEq,
+    {
+        use Operator::{Add, Divide, Multiply, Subtract};
+        let linear = |node: &Node<L>| node.degree().is_some_and(|degree| degree <= 1);
+        if linear(self) {
+            return Some((self.clone(), Node::Number(1.0)));
+        }
+        let (dividend, divisor) = match self {
+            Node::Negate(x) => {
+                let (dividend, divisor) = x.as_quotient()?;
+                (Node::Negate(Box::new(dividend)), divisor)
+            }
+            Node::Binary(operator, a, b) => {
+                let ((a, c), (b, d)) = (a.as_quotient()?, b.as_quotient()?);
+                match operator {
+                    Add | Subtract if c == d => (a.with(*operator, b), c),
+                    Add | Subtract => (
+                        a.with(Multiply, d.clone()).with(*operator, b.with(Multiply, c.clone())),
+                        c.with(Multiply, d),
+                    ),
+                    Multiply => (a.with(Multiply, b), c.with(Multiply, d)),
+                    Divide => (a.with(Multiply, d), c.with(Multiply, b)),
+                }
+            }
+            _ => return None,
+        };
+        (linear(&dividend) && linear(&divisor)).then_some((dividend, divisor))
+    }
+
+    fn has_event(&self) -> bool {
+        match self {
+            Node::Number(_) | Node::Leaf(_) => false,
+            Node::Negate(x) => x.has_event(),
+            Node::Binary(_, a, b) => a.has_event() || b.has_event(),
+            Node::Call(Function::AtLeast, _) => self.degree() != Some(0),
+            Node::Call(_, arguments) => arguments.iter().any(Node::has_event),
         }
     }
 

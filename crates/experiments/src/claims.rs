@@ -1,13 +1,13 @@
 //! Verdicts on claims from measured numbers.
 //!
-//! Each check `left >= right` is evaluated for every repetition as `left - right`; cells of one
-//! repetition share their seed, so the difference is paired. The mean of the differences has a
-//! Student-t interval. If the interval lies wholly on the right side the check holds, wholly on the
-//! wrong side it does not, else more repetitions must decide. Where a check asks which of two
-//! measured things is larger and the interval lies wholly within a margin around zero, the two are
-//! practically equal, a tie (TOST, Schuirmann 1987). A claim does not hold if one of its checks
-//! does not hold. It holds if all of them do; a tie does not violate an order. A claim all of whose
-//! orders are ties is a tie, whatever its constant bounds say.
+//! Each check `left >= right` is evaluated as `left - right`; cells of one repetition share their
+//! seed, so the difference is paired. It has a confidence interval, by Student's t, Fieller's
+//! theorem or the jackknife ([`SampledCells::estimate`]). If the interval lies wholly on the right
+//! side the check holds, wholly on the wrong side it does not, else more repetitions must decide.
+//! Where a check asks which of two measured things is larger and the interval lies wholly within a
+//! margin around zero, the two are practically equal, a tie (TOST, Schuirmann 1987). A claim does
+//! not hold if one of its checks does not hold. It holds if all of them do; a tie does not violate
+//! an order. A claim all of whose orders are ties is a tie, whatever its constant bounds say.
 //!
 //! A claim is judged under the plain reading and under others
 //! ([`crate::experiment::Reading`]).
@@ -20,12 +20,13 @@ use crate::experiment::{
     Asked, Basis, Check, Claim, Deviation, Experiment, Explanation, History, Margin, Reading,
 };
 use crate::expression::{Cell, Comparison, Expression, Relation};
-use crate::statistics::{Estimate, Look, estimate_with};
+use crate::statistics::{Estimate, Look, end};
 use crate::worlds::Distance;
 
 mod control;
 mod world;
 
+pub use crate::paired::{CellSamples, SampledCells};
 pub use crate::verdict::Verdict;
 pub(crate) use control::control;
 pub use control::{Control, ControlVerdict};
@@ -234,34 +235,6 @@ impl Counts {
 /// Minimum number of runs of a verdict, even if all runs are equal.
 pub const LEAST_RUNS: usize = 3;
 
-/// The samples of a cell, one per repetition, and whether its metric has a unit.
-pub struct CellSamples {
-    /// One value per repetition.
-    pub samples: Vec<f64>,
-    /// True if the metric has a unit.
-    pub has_unit: bool,
-}
-
-/// The columns of the cells of an expression.
-#[derive(Default)]
-pub struct SampledCells<'a>(pub Vec<(&'a Cell, CellSamples)>);
-
-impl SampledCells<'_> {
-    /// Number of repetitions that all of them have.
-    pub fn rows(&self) -> usize {
-        self.0.iter().map(|(_, column)| column.samples.len()).min().unwrap_or(0)
-    }
-
-    /// The value of an expression in one repetition.
-    pub fn evaluate(&self, expression: &Expression<Cell>, row: usize) -> f64 {
-        expression.evaluate(&|cell| self.of(cell).map_or(f64::NAN, |column| column.samples[row]))
-    }
-
-    fn of(&self, cell: &Cell) -> Option<&CellSamples> {
-        self.0.iter().find(|(c, _)| *c == cell).map(|(_, column)| column)
-    }
-}
-
 /// Result of check number `index` of a claim after a look at the first runs of each of its cells,
 /// which `column` returns. The best of the alternatives counts; most checks have only one.
 pub fn evaluate(
@@ -327,15 +300,12 @@ fn evaluate_comparison(
         }
     }
     let n = columns.rows().min(look.runs as usize);
-    let sides =
-        |row| (columns.evaluate(&comparison.left, row), columns.evaluate(&comparison.right, row));
-    let sides: Vec<(f64, f64)> = (0..n).map(sides).collect();
     let margin = comparison.is_order().then(|| {
         let of_cell = |cell: &Cell| columns.of(cell).is_some_and(|column| column.has_unit);
         let has_unit = comparison.left.has_unit(&of_cell) || comparison.right.has_unit(&of_cell);
         tie.unwrap_or(if has_unit { USUAL_SHARE } else { USUAL_MARGIN })
     });
-    summarize(comparison.relation, &sides, margin, &mut result);
+    summarize(comparison, &columns, n, margin, &mut result);
     result
 }
 
@@ -344,19 +314,19 @@ const USUAL_MARGIN: Margin = Margin::Absolute(0.02);
 /// Largest difference of equal values with a unit.
 const USUAL_SHARE: Margin = Margin::Share(0.05);
 
-/// Fills in the numbers and the verdict from the two sides of each repetition.
+/// Fills in the numbers and the verdict from the first `runs` repetitions.
 fn summarize(
-    relation: Relation,
-    sides: &[(f64, f64)],
+    comparison: &Comparison,
+    columns: &SampledCells<'_>,
+    runs: usize,
     margin: Option<Margin>,
     result: &mut CheckResult,
 ) {
-    let column = |read: fn(&(f64, f64)) -> f64| sides.iter().map(read).collect::<Vec<f64>>();
-    let differences = column(|(l, r)| l - r);
-    let estimate = |samples: &[f64]| estimate_with(samples, result.confidence);
-    let (left, right) = (estimate(&column(|(l, _)| *l)), estimate(&column(|(_, r)| *r)));
-    let difference = estimate(&differences);
-    result.repetitions = sides.len();
+    let Comparison { left, relation, right } = comparison;
+    let difference = columns.difference(left, right, runs, result.confidence);
+    let side = |side| columns.estimate(side, runs, result.confidence);
+    let (left, right) = (side(left), side(right));
+    result.repetitions = runs;
     result.left = left;
     result.right = right;
     result.difference = difference;
@@ -366,21 +336,22 @@ fn summarize(
                 Margin::Absolute(margin) => margin,
                 Margin::Share(share) => share * left.mean.abs().max(right.mean.abs()),
             });
-            if sides.len() < LEAST_RUNS {
-                let n = sides.len();
-                let runs = if n == 1 { "one run is".to_owned() } else { format!("{n} runs are") };
+            if runs < LEAST_RUNS {
+                let n =
+                    if runs == 1 { "one run is".to_owned() } else { format!("{runs} runs are") };
                 result.trouble =
-                    Some(format!("{runs} too few for a verdict, which takes {LEAST_RUNS}"));
+                    Some(format!("{n} too few for a verdict, which takes {LEAST_RUNS}"));
             } else {
-                result.verdict = judge(relation, difference, result.margin);
+                result.verdict = judge(*relation, difference, result.margin);
             }
         }
         _ => {
-            let without = differences.iter().filter(|d| !d.is_finite()).count();
-            let of = differences.len();
-            result.trouble = Some(format!(
-                "{without} of {of} repetitions have no number here (a division by zero)"
-            ));
+            result.trouble = Some(match columns.rows_without_numbers(runs) {
+                0 => "no number here: a divisor is zero on average".to_owned(),
+                without => format!(
+                    "{without} of {runs} repetitions have no number here (a division by zero)"
+                ),
+            });
         }
     }
 }
@@ -501,12 +472,12 @@ impl CheckResult {
     }
 }
 
-/// `0.95 [0.93, 0.97]`
+/// `0.95 [0.93, 0.97]`; `13.0 [4.2, ∞]` if nothing bounds it on one side.
 pub fn interval(e: Estimate) -> String {
-    if e.low.is_infinite() {
+    if e.is_single() {
         return number(e.mean);
     }
-    format!("{} [{}, {}]", number(e.mean), number(e.low), number(e.high))
+    format!("{} [{}, {}]", number(e.mean), end(e.low, number), end(e.high, number))
 }
 
 /// A number with about three significant digits.
@@ -888,7 +859,11 @@ mod tests {
         let runs = sides.len() as u32;
         evaluate(0, &check, Looks::new(runs, runs).look(0), &|cell: &Cell| {
             let read = |(a, b): &(f64, f64)| if cell.labels[0] == "a" { *a } else { *b };
-            Ok(CellSamples { samples: sides.iter().map(read).collect(), has_unit: false })
+            Ok(CellSamples {
+                samples: sides.iter().map(read).collect(),
+                has_unit: false,
+                bounds: (0.0, f64::INFINITY),
+            })
         })
     }
 
@@ -990,7 +965,11 @@ mod tests {
         let runs = sides.len() as u32;
         evaluate(7, &check, Looks::new(runs, runs).look(0), &|cell: &Cell| {
             let read = |(a, b): &(f64, f64)| if cell.labels[0] == "a" { *a } else { *b };
-            Ok(CellSamples { samples: sides.iter().map(read).collect(), has_unit: false })
+            Ok(CellSamples {
+                samples: sides.iter().map(read).collect(),
+                has_unit: false,
+                bounds: (0.0, f64::INFINITY),
+            })
         })
     }
 

@@ -13,7 +13,7 @@ use windward_sim::table::{Cell, Column, Format, Kind, TableWriter};
 
 use crate::ExperimentError;
 use crate::folder::Folder;
-use crate::statistics::{Estimate, estimate};
+use crate::statistics::{CONFIDENCE, Estimate, estimate, ratio_of_means};
 
 /// Runs of several programs over one link.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -63,9 +63,9 @@ pub struct Row {
     pub simulated_left: Option<Estimate>,
     /// Goodput in virtual time, bits per second.
     pub simulated_bps: Option<Estimate>,
-    /// Real over simulated goodput, run by run.
+    /// Mean real goodput over mean simulated goodput of the same seeds.
     pub ratio: Option<Estimate>,
-    /// The smallest and the largest of these.
+    /// The smallest and the largest ratio of a single run.
     pub ratios: Option<(f64, f64)>,
 }
 
@@ -158,6 +158,8 @@ impl Comparison {
             let ratio = run.alone?.goodput_bps / run.simulated?.goodput_bps;
             ratio.is_finite().then_some(ratio)
         };
+        let pair = |run: &&Run| Some((run.alone?.goodput_bps, run.simulated?.goodput_bps));
+        let pairs: Vec<(f64, f64)> = runs.iter().filter_map(pair).collect();
         let ratios = runs.iter().filter_map(|run| ratio(run));
         let ratios = ratios.fold(None, |range: Option<(f64, f64)>, ratio| {
             Some(range.map_or((ratio, ratio), |(low, high)| (low.min(ratio), high.max(ratio))))
@@ -180,7 +182,7 @@ impl Comparison {
             left: over(&|run| Some(run.beside?.rival_bps / capacity)),
             simulated_left: over(&|run| Some(run.simulated_beside?.rival_bps / capacity)),
             simulated_bps: over(&|run| Some(run.simulated?.goodput_bps)),
-            ratio: over(&ratio),
+            ratio: ratio_of_means(&pairs, CONFIDENCE, (0.0, f64::INFINITY)),
             ratios,
         })
     }

@@ -8,7 +8,7 @@ use windward_experiments::builtin;
 use windward_experiments::claims::{CellSamples, ClaimResult, SampledCells, Verdict, number};
 use windward_experiments::experiment::{Effort, Experiment, PlotKind, Reported};
 use windward_experiments::expression::Cell;
-use windward_experiments::statistics::{Estimate, estimate};
+use windward_experiments::statistics::{CONFIDENCE, Estimate};
 use windward_experiments::sweep::Results;
 use windward_sim::Scenario;
 
@@ -237,16 +237,15 @@ fn row(reported: &Reported, own: &Experiment, all: &[&Results]) -> ReportedRow {
         let id = cell.experiment.as_ref().unwrap_or(&own.id);
         let results = all.iter().find(|r| r.plan.experiment.id == *id)?;
         let (metric, index) = results.plan.experiment.find(cell).ok()?;
-        let has_unit = results.plan.experiment.metrics[metric].has_unit();
-        Some(CellSamples { samples: results.samples(metric, index), has_unit })
+        let samples = results.samples(metric, index);
+        Some(CellSamples::of(&results.plan.experiment.metrics[metric], samples))
     };
     let cells = reported.value.leaves();
     let columns: Option<Vec<(&Cell, CellSamples)>> =
         cells.into_iter().map(|cell| Some((cell, column(cell)?))).collect();
     let ours = columns.and_then(|columns| {
         let columns = SampledCells(columns);
-        let values = (0..columns.rows()).map(|row| columns.evaluate(&reported.value, row));
-        estimate(&values.collect::<Vec<f64>>())
+        columns.estimate(&reported.value, columns.rows(), CONFIDENCE)
     });
     ReportedRow {
         what: reported.text.clone(),

@@ -15,7 +15,7 @@ use crate::experiment::{
     Check, Claim, Deviation, Experiment, PlotKind, Reading, Reported, Unit, Wanted,
 };
 use crate::expression::{Cell, Expression};
-use crate::statistics::{Estimate, Looks, estimate};
+use crate::statistics::{CONFIDENCE, Estimate, Looks};
 use crate::sweep::{InWorld, Plan, Run, RunOptions};
 
 /// Minimum number of runs of a cell before a claim is judged, unless their number is fixed and
@@ -138,10 +138,8 @@ impl<'a> Design<'a> {
         let (id, metric) = self.locate(own, cell)?;
         let cell = self.cells.find(id, self.reading_in(id, world)).ok_or("it was not run")?;
         let rows = std::iter::from_fn(|| cell.row(runs.next()?));
-        Ok(CellSamples {
-            samples: rows.map(|row| row[metric]).collect(),
-            has_unit: self.plans[id.experiment].experiment.metrics[metric].has_unit(),
-        })
+        let samples = rows.map(|row| row[metric]).collect();
+        Ok(CellSamples::of(&self.plans[id.experiment].experiment.metrics[metric], samples))
     }
 
     // --- readings -------------------------------------------------------------------------
@@ -319,15 +317,14 @@ impl<'a> Design<'a> {
         all.filter_map(|(i, reported)| Some((i, mean(reported)?))).collect()
     }
 
-    /// The mean of an expression of experiment `own` in a world, if its cells were run there.
+    /// The estimate of an expression of experiment `own` in a world, if its cells were run there.
     fn mean(&self, own: usize, value: &Expression<Cell>, world: &Deviation) -> Option<Estimate> {
         let cells = value.leaves().into_iter().map(|cell| {
             let samples = self.samples(own, cell, world, REPORTED).ok()?;
             (!samples.samples.is_empty()).then_some((cell, samples))
         });
         let cells = SampledCells(cells.collect::<Option<Vec<_>>>()?);
-        let values = (0..cells.rows()).map(|row| cells.evaluate(value, row));
-        estimate(&values.collect::<Vec<f64>>())
+        cells.estimate(value, cells.rows(), CONFIDENCE)
     }
 
     /// The explanation of a claim with the numbers of the runs so far.
