@@ -5,11 +5,11 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use windward_experiments::claims::{CheckResult, ClaimResult, Verdict};
+use windward_experiments::claims::{Belief, CheckResult, ClaimResult, Verdict};
 use windward_experiments::{
     Effort, Experiment, ExperimentError, FULL_READINGS, HOPS_PER_SECOND, QUICK_READINGS, RunOptions,
 };
-use windward_report::Provenance;
+use windward_report::{Provenance, words};
 use windward_sim::text::shell_word;
 
 use crate::clock;
@@ -169,6 +169,14 @@ pub(crate) fn verdicts(claims: &[ClaimResult]) -> String {
                 text += &format!("; calibrated: {}", claim.calibrated.join(", "));
             }
             text.push('\n');
+        }
+        let held = claim.belief() == Belief::Nothing;
+        let answer = if held { String::new() } else { words::full_answer(claim) };
+        for line in [words::edition(claim), answer].iter().filter(|line| !line.is_empty()) {
+            text += &format!("{indent} {line}\n");
+        }
+        for part in &claim.history.not_checked {
+            text += &format!("{indent} not checked: {part}\n");
         }
         let mut checks: Vec<&CheckResult> = claim.checks.iter().collect();
         checks.sort_by_key(|check| match check.verdict {

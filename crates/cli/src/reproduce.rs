@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use windward_experiments::claims::Verdict;
 use windward_experiments::{Experiment, ExperimentError, builtin};
 use windward_report::Tally;
 use windward_report::{ReportOptions, catalogue};
@@ -84,7 +83,7 @@ pub(crate) fn reproduce(args: &Args, quiet: bool) -> Result<(), Failure> {
     })?;
     let mut text = effort::verdicts(&summary.claims);
     if !summary.claims.is_empty() {
-        text += &format!("\n{}", tallies(&summary.tallies).text());
+        text += &format!("\n{}", tallies(&summary.tallies));
     }
     text += &format!("\n{} runs; the report is {}\n", summary.runs, summary.index.display());
     output::print(&text)?;
@@ -126,28 +125,11 @@ fn list(experiments: &[Experiment]) -> TextTable {
     table
 }
 
-/// A row per paper, and one for all if they are several: plain verdicts, and how many claims hold
-/// under some reading, under none, and how many of the rest are undecided.
-fn tallies(tallies: &[Tally]) -> TextTable {
-    let verdicts = Verdict::ALL.map(|verdict| format!(">{verdict}"));
-    let columns = ["paper".to_owned(), ">claims".to_owned()].into_iter().chain(verdicts);
-    let columns =
-        columns.chain([">under some reading", ">under none", ">undecided"].map(str::to_owned));
-    let mut table = TextTable::new(columns);
-    let mut row = |key: &str, of: &[Tally]| {
-        let sum = |read: &dyn Fn(&Tally) -> usize| of.iter().map(read).sum::<usize>();
-        let mut numbers = vec![sum(&Tally::claims)];
-        numbers.extend((0..Verdict::ALL.len()).map(|i| sum(&|t| t.plain[i])));
-        numbers.extend([sum(&|t| t.under_some), sum(&|t| t.under_none), sum(&|t| t.undecided)]);
-        table.row([key.to_owned()].into_iter().chain(numbers.iter().map(ToString::to_string)));
-    };
-    for tally in tallies {
-        row(&tally.key, std::slice::from_ref(tally));
-    }
-    if tallies.len() > 1 {
-        row("all", tallies);
-    }
-    table
+/// A line per paper.
+fn tallies(tallies: &[Tally]) -> String {
+    let width = tallies.iter().map(|tally| tally.key.len()).max().unwrap_or(0);
+    let line = |tally: &Tally| format!("{:<width$}  {}\n", tally.key, tally.sentence());
+    tallies.iter().map(line).collect()
 }
 
 #[cfg(test)]
@@ -155,26 +137,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_paper_is_counted_and_so_are_all_together() {
-        let tally = |key: &str, plain: [usize; 4], under_some| Tally {
-            key: key.to_owned(),
-            plain,
-            under_some,
-            under_none: plain.iter().sum::<usize>() - under_some - plain[3],
-            undecided: plain[3],
+    fn each_paper_has_a_line() {
+        let one = Tally {
+            key: "lr2008".to_owned(),
+            claims: 15,
+            plain: 7,
+            rewritten: 1,
+            assumptions: 6,
+            none: 1,
+            undecided: 1,
+            ..Tally::default()
         };
-        let (one, two) = (tally("lr2008", [10, 1, 3, 0], 12), tally("xcpr2005", [5, 0, 0, 1], 5));
+        let other = Tally { key: "xcpr2005".to_owned(), claims: 2, plain: 2, ..Tally::default() };
         assert_eq!(
-            tallies(&[one.clone(), two]).text(),
-            "paper     claims  held  tie  not held  inconclusive  under some reading  under none  \
-             undecided\n\
-             lr2008        14    10    1         3             0                  12           2  \
-             \u{20}       0\n\
-             xcpr2005       6     5    0         0             1                   5           0  \
-             \u{20}       1\n\
-             all           20    15    1         3             1                  17           2  \
-             \u{20}       1\n"
+            tallies(&[one, other]),
+            "lr2008    7 of 15 held plainly (1 by rewritten checks), 6 with assumptions, 1 in none of \
+             its worlds, 1 undecided\n\
+             xcpr2005  2 of 2 held plainly\n"
         );
-        assert_eq!(tallies(&[one]).text().lines().count(), 2);
     }
 }

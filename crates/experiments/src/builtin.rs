@@ -11,6 +11,7 @@ use crate::error::nearest;
 use crate::experiment::worlds::Worlds;
 use crate::experiment::{Effort, Experiment};
 
+mod about;
 mod estcp2010;
 mod eten2004;
 mod field;
@@ -37,6 +38,8 @@ pub struct Collection {
     pub published: &'static str,
     /// Name and text of each experiment file, in the order of the report.
     pub files: &'static [File],
+    /// Name and text of the summary of a paper (`paper.toml`).
+    pub(crate) about: Option<File>,
     /// Files with readings that they share.
     pub(crate) beside: &'static [File],
     /// Name and text of the found worlds of its claims (`worlds.toml`), if it has any.
@@ -120,6 +123,14 @@ impl Collection {
     /// None, as long as the tests pass.
     pub fn worlds(&self) -> Result<Worlds, ExperimentError> {
         self.worlds.map_or(Ok(Worlds::default()), |(name, text)| Worlds::parse(name, text))
+    }
+
+    /// Proposal of the paper in three sentences; `None` for other collections.
+    ///
+    /// # Errors
+    /// None, as long as the tests pass.
+    pub fn proposes(&self) -> Result<Option<String>, ExperimentError> {
+        self.about.map(|(name, text)| about::proposes(name, text)).transpose()
     }
 
     /// True for a paper.

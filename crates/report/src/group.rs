@@ -2,10 +2,11 @@
 //! without a paper.
 
 use windward_experiments::builtin::{self, Collection};
-use windward_experiments::claims::{ClaimResult, Counts, Verdict};
+use windward_experiments::claims::ClaimResult;
 use windward_experiments::experiment::{Experiment, fnv1a};
 
 use crate::section::{ExperimentSection, key_of};
+use crate::words::Tally;
 
 /// One page.
 #[derive(Debug)]
@@ -20,29 +21,7 @@ pub struct Group<'a> {
     pub(super) claims: Vec<&'a ClaimResult>,
 }
 
-/// Numbers of claims of one collection that hold.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tally {
-    /// Key of the paper or collection.
-    pub key: String,
-    /// Claims by their verdict under the plain reading, as in [`Verdict::ALL`].
-    pub plain: [usize; 4],
-    /// Claims that hold under at least one reading.
-    pub under_some: usize,
-    /// Claims that hold under none, each of which is decided.
-    pub under_none: usize,
-    /// Claims that hold under none of the decided readings, while others are undecided.
-    pub undecided: usize,
-}
-
-impl Tally {
-    /// Number of all claims.
-    pub fn claims(&self) -> usize {
-        self.plain.iter().sum()
-    }
-}
-
-/// Numbers of claims of each collection that hold.
+/// Counts of the claims of each collection.
 pub(crate) fn tallies(sections: &[ExperimentSection]) -> Vec<Tally> {
     let groups = groups(sections);
     groups.iter().filter(|g| !g.claims.is_empty()).map(Group::tally).collect()
@@ -85,9 +64,22 @@ pub(super) fn groups(sections: &[ExperimentSection]) -> Vec<Group<'_>> {
     groups
 }
 
-/// Name of the page of an experiment.
-pub(crate) fn page_of(experiment: &Experiment) -> String {
-    page(key_of(experiment).unwrap_or(OWN))
+/// Names of the pages of an experiment: that of its group, and those of its claims.
+pub(crate) fn pages_of(experiment: &Experiment) -> Vec<String> {
+    let key = key_of(experiment);
+    let number = builtin::place(experiment);
+    let claims = experiment.claims.iter().filter(|claim| claim.asked.is_none());
+    let claims = claims.map(|claim| page_of_claim(key, number, &experiment.id, &claim.id));
+    [page(key.unwrap_or(OWN))].into_iter().chain(claims).collect()
+}
+
+/// Name of the page of a claim: `lr2008-L3.html`. Ids of claims are unique within a collection, but
+/// not among experiments of users.
+fn page_of_claim(key: Option<&str>, number: usize, experiment: &str, claim: &str) -> String {
+    match key {
+        Some(key) if number != usize::MAX => format!("{key}-{claim}.html"),
+        _ => page(&format!("{experiment} {claim}")),
+    }
 }
 
 /// Name of the page of a group. Names are unique: a hash replaces characters that a file name
@@ -123,6 +115,11 @@ impl Group<'_> {
         self.collection.is_none()
     }
 
+    /// True for the experiments of a paper.
+    pub(super) fn is_paper(&self) -> bool {
+        self.collection.is_some_and(Collection::is_paper)
+    }
+
     /// Heading of the column with its claims.
     pub(super) fn heading_of_claims(&self) -> &'static str {
         match self.collection {
@@ -141,22 +138,36 @@ impl Group<'_> {
         efforts.join(", ")
     }
 
-    pub(super) fn count(&self, verdict: Verdict) -> usize {
-        self.claims.iter().filter(|c| c.is_judged() && c.verdict == verdict).count()
+    pub(super) fn tally(&self) -> Tally {
+        Tally::of(self.key, self.claims.iter().copied())
     }
 
-    pub(super) fn tally(&self) -> Tally {
-        let judged = self.claims.iter().filter(|c| c.is_judged());
-        let counts: Vec<Counts> = judged.map(|c| c.counts()).collect();
-        let under_some = counts.iter().filter(|c| c.held > 0).count();
-        let under_none = counts.iter().filter(|c| c.is_none()).count();
-        Tally {
-            key: self.key.to_owned(),
-            plain: Verdict::ALL.map(|verdict| self.count(verdict)),
-            under_some,
-            under_none,
-            undecided: counts.len() - under_some - under_none,
-        }
+    /// The section of the experiment of a claim.
+    pub(super) fn section_of(&self, claim: &ClaimResult) -> Option<&ExperimentSection> {
+        self.sections.iter().find(|section| section.id == claim.figure).copied()
+    }
+
+    /// True if a plain value of the claim's experiment changed when results were known.
+    pub(super) fn has_other_plain_values(&self, claim: &ClaimResult) -> bool {
+        let choices = self.section_of(claim).into_iter().flat_map(|s| &s.method.readings);
+        choices.into_iter().any(|choice| choice.formerly.is_some())
+    }
+
+    /// The page of a claim. Claims of a suite are on the page of their group.
+    pub(super) fn page_of(&self, claim: &ClaimResult) -> Option<String> {
+        let section = self.section_of(claim).filter(|_| claim.asked.is_none())?;
+        let key = section.place.group.as_deref();
+        Some(page_of_claim(key, section.place.number, &section.id, &claim.id))
+    }
+
+    /// Address of a claim.
+    pub(super) fn place_of(&self, claim: &ClaimResult) -> String {
+        self.page_of(claim).unwrap_or_else(|| format!("{}#{}", self.page(), claim.id))
+    }
+
+    /// True if it has claims that are not of a suite, whose claims are on the first page.
+    pub(super) fn has_claims(&self) -> bool {
+        self.claims.iter().any(|claim| claim.asked.is_none())
     }
 
     /// `C. De Vleeschouwer, P. Frossard. Computer Networks, 2008`; empty without a paper.

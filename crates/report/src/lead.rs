@@ -3,6 +3,7 @@
 use windward_experiments::claims::ClaimResult;
 use windward_experiments::experiment::{Deviation, Effort, Experiment};
 
+use crate::claim;
 use crate::figure;
 use crate::group::{Group, groups};
 use crate::page::{Provenance, Standing, foot, head};
@@ -97,6 +98,13 @@ pub(crate) fn write(
         figure::part(&mut html, group, &groups, lead.name());
         foot(&mut html, about);
         pages.push((group.page(), html));
+        for claim in &group.claims {
+            let Some(page) = group.page_of(claim) else { continue };
+            let mut html = head(&format!("{}: {}", group.key, claim.id), standing);
+            claim::page(&mut html, group, claim, lead.name());
+            foot(&mut html, about);
+            pages.push((page, html));
+        }
     }
     let claims = sections.iter().flat_map(|s| &s.found.claims).collect();
     let found = Found { groups: &groups, claims, gave_up, about, standing };

@@ -17,20 +17,21 @@ use windward_experiments::table::{manifest_entry, readings_table, tables_of, wri
 use windward_sim::{Outcome, Scenario};
 
 use crate::front::Reproduction;
-use crate::group::{Tally, page_of, tallies};
+use crate::group::{pages_of, tallies};
 use crate::lead::{self, GaveUp, Lead};
 use crate::matrix;
 use crate::page::{Provenance, Standing};
 use crate::playground;
 use crate::plot::{self, Chart, Drawing};
 use crate::section::{ExperimentSection, InWorlds, manifest, reported};
+use crate::words::Tally;
 
 /// Result of a reproduction.
 #[derive(Debug, Clone)]
 pub struct ReproductionSummary {
     /// Every claim with its verdict, in the order of the experiments.
     pub claims: Vec<ClaimResult>,
-    /// Numbers of claims that hold, for each collection with claims.
+    /// Counts of the claims of each collection with claims.
     pub tallies: Vec<Tally>,
     /// The mean of each metric in each cell, experiment by experiment.
     pub means: Vec<Means>,
@@ -142,7 +143,7 @@ pub fn reproduce_with(
     // Fail before minutes of runs if the folder cannot be written.
     let mut folder = Folder::open(out_dir)?;
     let earlier = folder.sections()?;
-    let pages = plans.iter().map(|plan| page_of(&plan.experiment));
+    let pages = plans.iter().flat_map(|plan| pages_of(&plan.experiment));
     folder.check_pages(&pages.collect::<Vec<String>>())?;
     let known: Vec<RunRecord> =
         folder.journal(key(&plans, options, &report.about), report.resume)?;

@@ -47,7 +47,6 @@ pub(crate) struct Method {
     pub(crate) left_out: Vec<(String, String)>,
     pub(crate) warnings: Vec<String>,
     pub(crate) choices: Vec<String>,
-    pub(crate) is_of_paper: bool,
     pub(crate) readings: Vec<Choice>,
 }
 
@@ -145,7 +144,6 @@ impl ExperimentSection {
                 left_out: skipped.map(|s| (s.label.clone(), s.reason.clone())).collect(),
                 warnings: plan.warnings().into_iter().map(str::to_owned).collect(),
                 choices: experiment.caption.choices.clone(),
-                is_of_paper: experiment.caption.paper.is_some(),
                 readings: experiment.readings.iter().map(choice).collect(),
             },
             found: Findings {

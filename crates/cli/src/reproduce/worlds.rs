@@ -4,8 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use windward_experiments::campaign::Found;
-use windward_experiments::worlds::{self, End, JointWorld, SearchOptions, SearchSummary};
+use windward_experiments::worlds::{self, JointWorld, SearchOptions, SearchSummary};
 use windward_experiments::{Experiment, ExperimentError, HOPS_PER_SECOND, builtin};
+
+use windward_report::words;
 
 use super::Args;
 use crate::effort;
@@ -102,10 +104,7 @@ fn text(summary: &SearchSummary) -> String {
     for found in summary.found.iter().filter(|f| !f.assumptions.is_empty()) {
         text += &format!("\n{} {}:\n", found.world.claim, found.world.verdict);
         for choice in &found.assumptions {
-            text += &format!(
-                "  {}: {} instead of {} ({}: {})\n",
-                choice.choice, choice.instead, choice.plain, choice.basis, choice.source
-            );
+            text += &format!("  {} {}\n", words::assumption(choice), choice.source);
         }
     }
     for (key, JointWorld { readings, claims }) in &summary.joint {
@@ -119,15 +118,12 @@ fn text(summary: &SearchSummary) -> String {
 /// The changed choices, `rwnd = 65 packets`, or why the search found no world.
 fn nearest(found: &Found) -> String {
     let world = &found.world;
-    let open = match world.undecided {
-        0 => String::new(),
-        1 => ", one undecided".to_owned(),
-        n => format!(", {n} undecided"),
-    };
-    match (&world.readings, world.end) {
-        (Some(readings), _) => format!("{} with {readings}", world.verdict),
-        (None, End::Exhausted) => format!("in none of {} worlds{open}", world.of),
-        (None, _) => format!("in none of the {} tried{open}; the budget is spent", world.tried),
+    match &world.readings {
+        Some(readings) => format!("{} with {readings}", world.verdict),
+        None => {
+            let end = world.end.into();
+            words::no_world(world.verdict, end, world.tried, world.of, world.undecided)
+        }
     }
 }
 
@@ -136,7 +132,7 @@ mod tests {
     use windward_experiments::campaign::ClaimId;
     use windward_experiments::claims::Verdict;
     use windward_experiments::experiment::Deviation;
-    use windward_experiments::worlds::FoundWorld;
+    use windward_experiments::worlds::{End, FoundWorld};
 
     use super::*;
 
@@ -192,8 +188,9 @@ mod tests {
         let text = text(&summary);
         for expected in [
             "held with rwnd = 65",
-            "in none of 12 worlds, 2 undecided",
-            "in none of the 4 tried; the budget is spent",
+            "undecided: 2 of 12 worlds are open, and it holds in none of the others",
+            "undecided: 4 of 12 worlds tried when the budget was spent, 0 of them open, and it holds in \
+             none of the others",
             "lr2008: 1 hold together: L1; plain",
             "7 runs; written: worlds.toml",
         ] {

@@ -16,6 +16,7 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("papers/estcp2010/gamma"),
         file!("papers/estcp2010/classes"),
     ],
+    about: None,
     beside: &[file!("papers/estcp2010/readings")],
     worlds: Some(file!("papers/estcp2010/worlds")),
     terms: &[

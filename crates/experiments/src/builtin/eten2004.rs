@@ -15,6 +15,7 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("papers/eten2004/fig8"),
         file!("papers/eten2004/fig9"),
     ],
+    about: None,
     beside: &[file!("papers/eten2004/readings")],
     worlds: Some(file!("papers/eten2004/worlds")),
     terms: &[

@@ -21,6 +21,7 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("papers/lr2008/fig9"),
         file!("papers/lr2008/fig10"),
     ],
+    about: None,
     beside: &[file!("papers/lr2008/readings")],
     worlds: Some(file!("papers/lr2008/worlds")),
     terms: &[

@@ -14,6 +14,7 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("matrix/beside-itself"),
         file!("matrix/queues"),
     ],
+    about: None,
     beside: &[],
     worlds: None,
     terms: &[],

@@ -23,6 +23,7 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("papers/tcpwbr2003/friendliness"),
         file!("papers/tcpwbr2003/sojourns"),
     ],
+    about: None,
     beside: &[file!("papers/tcpwbr2003/readings")],
     worlds: Some(file!("papers/tcpwbr2003/worlds")),
     terms: &[

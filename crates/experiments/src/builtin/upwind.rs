@@ -27,6 +27,7 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("upwind/worst-alone"),
         file!("upwind/worst-beside"),
     ],
+    about: None,
     beside: &[],
     worlds: None,
     terms: &[],

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering as Memory};
 
 use windward_core::network::QueueLimit;
 use windward_experiments::claims::Belief;
-use windward_experiments::experiment::{Effort, Experiment, RunLength};
+use windward_experiments::experiment::{Basis, Effort, Experiment, RunLength};
 use windward_experiments::testing::{fake, options};
 use windward_experiments::worlds::Worlds;
 
@@ -150,7 +150,8 @@ fn a_choice_that_turns_the_verdict_is_named_with_both_numbers() {
     let deciding = claim.deciding();
     assert_eq!(deciding.len(), 1);
     assert_eq!(deciding[0].title(), "Queue: 10 instead of 50");
-    assert_eq!(deciding[0].words[0].source, "a book");
+    let word = &deciding[0].words[0];
+    assert_eq!((word.basis, word.source.as_str()), (Basis::Practice, "a book"));
     let (here, there) = claim.turned(deciding[0]).unwrap();
     // 2 Mbit/s less 1 plainly, nothing with the short queue, each +- the noise.
     assert!((here.left.unwrap().mean - 1e6).abs() < 1e5, "{here:?}");
@@ -163,12 +164,15 @@ fn a_claim_that_was_rewritten_says_how_it_stood_wherever_it_is_shown() {
     let claim = "checks = [\"clean[2 Mbit] - clean[1 Mbit] >= 900000\"]";
     let history = "edition = 3\nrewritten = 1\nverdict_before = \"not held\"\n\
                    before = \"It asked for `2 Mbit`.\"\nchanged = \"Why.\"\n\
-                   quote = \"twice the rate\"\nplace = \"section 2\"";
+                   quote = \"twice the rate\"\nplace = \"section 2\"\n\
+                   not_checked = [\"the other half: no metric has it\"]";
+    let rewritten = "checks = [{ check = \"clean[2 Mbit] - clean[1 Mbit] >= 900000\", edition = 3, \
+                     was = \"clean[2 Mbit] >= 1\" }]";
     let queue = "[[experiment.readings]]\nname = \"queue\"";
     let formerly = "edition = 3\nformerly = \"10; with it C1 held\"";
     let text = TEXT
         .replace("CENTRE", "0")
-        .replace(claim, &format!("{claim}\n{history}"))
+        .replace(claim, &format!("{rewritten}\n{history}"))
         .replace(queue, &format!("{queue}\n{formerly}"));
     let rewritten = Experiment::parse("mine.toml", &text).unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -189,20 +193,39 @@ fn a_claim_that_was_rewritten_says_how_it_stood_wherever_it_is_shown() {
     assert_eq!((&json["edition"], &json["rewritten"]), (&3.into(), &1.into()));
     let other = summary.claims[1].to_json();
     assert_eq!((&other["rewritten"], &other["verdict_before"]), (&0.into(), &().into()));
-    let small = "<br><small>edition 3, checks rewritten once; before: not held</small>";
+    let words = "checks rewritten when results were known, before: not held";
     let index = fs::read_to_string(dir.path().join("index.html")).unwrap();
-    assert_eq!(index.matches(small).count(), 1, "{index}");
+    assert!(index.contains(": <b>2</b> by checks never rewritten, <b>1</b> more by"), "{index}");
+    assert!(index.contains(&format!("title=\"C1: held plainly, {}. ", &words[..40])), "{index}");
+    // The other claims of the experiment have another plain value.
+    assert_eq!(index.matches(" replained\" href").count(), 2);
+    assert_eq!(index.matches(&format!("<small>{words}</small>")).count(), 1);
     let page = fs::read_to_string(dir.path().join("own-experiments.html")).unwrap();
-    assert_eq!(page.matches(small).count(), 1, "{page}");
+    assert_eq!(page.matches(&format!("<small>{words}</small>")).count(), 1, "{page}");
     for text in [
-        "<b>Edition 3, checks rewritten once; before: not held.</b> Why.",
-        "<br>Before: It asked for <code>2 Mbit</code>.",
-        "<q>twice the rate</q> (section 2)",
-        "<td>3</td><td>1</td><td><span class=\"badge not-held\">not held</span></td>",
+        "<q>twice the rate</q> <small>(section 2)</small>",
+        "<b>Not checked:</b> the other half: no metric has it</small>",
         "Formerly plain: 10; with it C1 held",
     ] {
         assert!(page.contains(text), "{text} in {page}");
     }
+    let page = page_of_claim(dir.path(), "C1");
+    for text in [
+        "<b>Checks rewritten when results were known, before: not held</b>, now: held.",
+        "Before: <span class=\"badge not-held\">not held</span> It asked for <code>2 Mbit</code>.",
+        "<small>was: <code>clean[2 Mbit] &gt;= 1</code></small>",
+        "<p>Why.</p>",
+    ] {
+        assert!(page.contains(text), "{text} in {page}");
+    }
+}
+
+/// The page of a claim of a user's experiment.
+fn page_of_claim(report: &Path, id: &str) -> String {
+    let names = fs::read_dir(report).unwrap().map(|e| e.unwrap().path());
+    let begins = format!("own-mine-{id}-");
+    let mut pages = names.filter(|p| p.file_name().unwrap().to_string_lossy().starts_with(&begins));
+    fs::read_to_string(pages.next().unwrap()).unwrap()
 }
 
 #[test]
@@ -294,15 +317,28 @@ fn found_worlds_are_judged_again_and_shown() {
 
     let front = fs::read_to_string(dir.path().join("index.html")).unwrap();
     // C1 and C3 hold plainly, C2 with one assumption.
-    assert!(front.contains("title=\"C2: held with one assumption. "), "{front}");
-    assert!(front.contains("<span class=\"b0\">\u{2713}</span> <b>2</b> held plainly"));
+    assert!(front.contains("title=\"C2: held with 1 assumption. "), "{front}");
+    assert!(front.contains("<span class=\"square b0\">\u{2713}</span> <b>2</b> held plainly"));
+    let tally = summary.tallies[0].sentence();
+    assert_eq!(tally, "2 of 3 held plainly, 1 with assumptions");
     let page = fs::read_to_string(dir.path().join("own-experiments.html")).unwrap();
-    let assumption = "Delay: <b>9 ms</b> instead of 20 ms <small>(fit: figure 2)</small>";
-    assert!(page.contains(assumption), "{page}");
-    assert!(page.contains("3 of 4 worlds tried, 1 passed the sieve"));
-    assert!(page.contains("<th title=\"\">joint</th>"));
-    // The chart of the plain reading, and that in the nearest world on the same axes.
-    assert!(page.contains("In the nearest world of C2"), "{page}");
+    for text in [
+        &tally,
+        "Delay: 9 ms instead of 20 ms (fit)",
+        // All claims hold plainly or in their nearest world.
+        "<th title=\"\">nearest<br><small>3/3</small></th>",
+        // The charts of both, on the same axes.
+        "<figcaption>Nearest world of C2</figcaption>",
+        "<b>Together</b> 1 hold in one world of a search (C2), with 2 assumptions: ",
+    ] {
+        assert!(page.contains(text), "{text} in {page}");
+    }
+    let page = page_of_claim(dir.path(), "C2");
+    for text in
+        ["Answer: held with 1 assumption.", "Search: 3 of 4 worlds tried, 1 passed the sieve."]
+    {
+        assert!(page.contains(text), "{text} in {page}");
+    }
 }
 
 #[test]
@@ -320,7 +356,7 @@ fn joint_worlds_beyond_the_budget_are_named_and_not_judged() {
     let json = claim.to_json();
     assert_eq!(json["joint_worlds"][0]["verdict"], serde_json::Value::Null);
     let page = fs::read_to_string(dir.path().join("own-experiments.html")).unwrap();
-    assert!(page.contains("A quick run does not judge 3 claims in it"), "{page}");
+    assert!(page.contains("a quick run leaves out 3, <code>--full</code>"), "{page}");
 }
 
 #[test]
@@ -513,7 +549,8 @@ fn a_report_that_was_interrupted_says_what_is_missing() {
         text.contains("<b>Interrupted</b>: still to be judged under all readings: 3 claims"),
         "{text}"
     );
-    assert!(text.contains("1 of 1<br><small>2 to come</small>"), "{text}");
+    let text = page_of_claim(dir.path(), "C1");
+    assert!(text.contains("Other readings: under its plain reading, 2 to come."), "{text}");
     one().write(&experiment, dir.path(), &noisy).unwrap();
     assert!(!page().contains("Interrupted"));
 }

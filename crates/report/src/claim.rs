@@ -1,0 +1,498 @@
+//! A claim: its row on the page of its paper, and its own page.
+
+use std::fmt::Write;
+
+use windward_experiments::claims::{
+    Belief, CheckResult, ClaimResult, Control, ControlVerdict, ReadingResult, Verdict,
+};
+use windward_experiments::experiment::History;
+
+use crate::figure;
+use crate::group::Group;
+use crate::page::{badge, badge_of, count, prose};
+use crate::plot::escape;
+use crate::section::ReportedRow;
+use crate::square;
+use crate::words;
+
+/// Checks that are shown outright; of more, only those that decide.
+const FEW_CHECKS: usize = 6;
+
+/// Writes a row for each claim that is not of a suite.
+pub(crate) fn rows(html: &mut String, group: &Group<'_>) {
+    html.push_str(
+        "<div class=\"scroll\" tabindex=\"0\"><table class=\"rows\">\n<thead><tr><th>Claim</th><th>The \
+         source</th><th>Its number</th><th>Plain</th><th>Nearest world</th></tr></thead>\n<tbody>\n",
+    );
+    for claim in group.claims.iter().filter(|claim| claim.asked.is_none()) {
+        row(html, group, claim);
+    }
+    html.push_str("</tbody></table></div>\n");
+}
+
+fn row(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
+    let place = escape(&group.place_of(claim));
+    let id = escape(&claim.id);
+    let _ = writeln!(
+        html,
+        "<tr id=\"{id}\"><th><a href=\"{place}\">{id}</a> {}</th>\n<td>{}{}</td>\n<td>{}</td>",
+        square::small(group, claim),
+        sentence(claim),
+        not_checked(claim),
+        stated(group, claim)
+    );
+    let nearest = nearest(claim);
+    let (here, there) = telling(claim, nearest);
+    let mut plain = badge_of(claim);
+    let edition = words::edition(claim);
+    if !edition.is_empty() {
+        let _ = write!(plain, " <small>{}</small>", escape(&edition));
+    }
+    if let Some(check) = here {
+        let _ = write!(plain, "<br>{}<br>{}", code(&check.text), escape(&check.measured()));
+    }
+    let mut world = String::new();
+    match nearest {
+        Some(reading) => {
+            if claim.verdict == Verdict::Held {
+                world.push_str(fails(reading));
+            }
+            world += &assumptions(reading);
+            let _ = write!(world, "<br>{}", verdict_of(reading));
+            if let (Some(here), Some(there)) = (here, there) {
+                let _ = write!(world, " {}", escape(&there.measured_beside(here)));
+            }
+            if let Some(nearer) = words::nearer(claim) {
+                let _ = write!(world, "<br><small>{nearer}</small>");
+            }
+        }
+        None if claim.verdict == Verdict::Held => {
+            if let Some(search) = &claim.worlds.search {
+                world += &escape(&words::of_search(search));
+            }
+        }
+        None => world += &escape(&words::answer(claim)),
+    }
+    let _ = writeln!(html, "<td>{plain}</td>\n<td>{world}</td></tr>");
+}
+
+/// The sentence of the paper with its place; without one, the claim in words.
+fn sentence(claim: &ClaimResult) -> String {
+    match (&claim.history.quote, &claim.history.place) {
+        (Some(quote), Some(place)) => {
+            format!("<q>{}</q> <small>({})</small>", escape(quote), escape(place))
+        }
+        _ => escape(&claim.claim),
+    }
+}
+
+/// The parts of the sentence that no check has.
+fn not_checked(claim: &ClaimResult) -> String {
+    let parts = &claim.history.not_checked;
+    if parts.is_empty() {
+        return String::new();
+    }
+    let parts: Vec<String> = parts.iter().map(|part| prose(part)).collect();
+    format!("<br><small class=\"unchecked\"><b>Not checked:</b> {}</small>", parts.join("; "))
+}
+
+fn code(text: &str) -> String {
+    format!("<code>{}</code>", escape(text))
+}
+
+/// The numbers of the paper that the checks of a claim compare.
+fn stated(group: &Group<'_>, claim: &ClaimResult) -> String {
+    let rows = group.section_of(claim).into_iter().flat_map(|s| &s.found.reported);
+    let rows = rows.filter(|row| is_checked(claim, row));
+    let number = |row: &ReportedRow| {
+        let how = if row.digitised { "digitised, " } else { "" };
+        format!("{} <small>({how}{})</small>", row.paper(), escape(&row.what))
+    };
+    let numbers: Vec<String> = rows.map(number).collect();
+    if numbers.is_empty() { "\u{2013}".to_owned() } else { numbers.join("<br>") }
+}
+
+/// True if one check of the claim has all cells of a number of the paper.
+fn is_checked(claim: &ClaimResult, row: &ReportedRow) -> bool {
+    let wanted = cells(&row.what);
+    claim.checks.iter().any(|check| {
+        let there = cells(&check.text);
+        !wanted.is_empty() && wanted.iter().all(|cell| there.contains(cell))
+    })
+}
+
+/// The cells that an expression names: `goodput[sack, 0]`.
+fn cells(text: &str) -> Vec<&str> {
+    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | ':');
+    let cell = |(open, _): (usize, &str)| {
+        let before = &text[..open];
+        let start = before
+            .rfind(|c| !is_name(c))
+            .map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
+        let end = open + text[open..].find(']')?;
+        Some(&text[start..=end])
+    };
+    text.match_indices('[').filter_map(cell).collect()
+}
+
+/// The reading in which the verdict changes with the fewest assumptions.
+fn nearest(claim: &ClaimResult) -> Option<&ReadingResult> {
+    match claim.belief() {
+        Belief::Assumptions(reading) | Belief::Found(reading) => Some(reading),
+        Belief::Nothing => {
+            let found = claim.worlds.nearest.as_ref().map(|world| &world.reading);
+            found.or_else(|| claim.deciding().first().copied())
+        }
+        Belief::ToCome | Belief::NoneOf(_) | Belief::Undecided => None,
+    }
+}
+
+/// A check that tells the plain verdict, and the same in another reading: the one that turns, else
+/// the first with the verdict of the claim.
+fn telling<'a>(
+    claim: &'a ClaimResult,
+    reading: Option<&'a ReadingResult>,
+) -> (Option<&'a CheckResult>, Option<&'a CheckResult>) {
+    if let Some((here, there)) = reading.and_then(|reading| claim.turned(reading)) {
+        return (Some(here), Some(there));
+    }
+    let decisive = claim.checks.iter().find(|c| c.verdict == claim.verdict);
+    let here = decisive.or(claim.checks.first());
+    let there = here
+        .zip(reading)
+        .and_then(|(here, reading)| reading.checks.iter().find(|there| there.check == here.check));
+    (here, there)
+}
+
+/// The assumptions of a reading, each in a line.
+fn assumptions(reading: &ReadingResult) -> String {
+    let lines = reading.words.iter().map(|word| escape(&words::assumption(word)));
+    lines.collect::<Vec<_>>().join("<br>")
+}
+
+/// Words before the assumptions with which a claim that is held plainly fails.
+fn fails(reading: &ReadingResult) -> &'static str {
+    match reading.verdict {
+        Verdict::NotHeld => "fails with ",
+        _ => "fails, in a search, with ",
+    }
+}
+
+/// The verdict in a world.
+fn verdict_of(reading: &ReadingResult) -> String {
+    match (reading.is_judged(), reading.left_out) {
+        (true, _) => badge(reading.verdict),
+        (false, true) => "not judged in a quick run; <code>--full</code> judges it".to_owned(),
+        (false, false) => "still to come".to_owned(),
+    }
+}
+
+/// Writes the page of a claim.
+pub(crate) fn page(html: &mut String, group: &Group<'_>, claim: &ClaimResult, front: &str) {
+    let id = escape(&claim.id);
+    let _ = write!(
+        html,
+        "<nav class=\"trail\" aria-label=\"Pages\"><a href=\"index.html\">{front}</a> <a \
+         href=\"{}\">{}</a>",
+        escape(&group.page()),
+        escape(group.key)
+    );
+    for other in group.claims.iter().filter(|claim| claim.asked.is_none()) {
+        let here = std::ptr::eq(*other, claim);
+        let here = if here { " aria-current=\"page\"" } else { "" };
+        let place = escape(&group.place_of(other));
+        let _ = write!(html, " <a href=\"{place}\"{here}>{}</a>", escape(&other.id));
+    }
+    let _ = writeln!(
+        html,
+        "</nav>\n<header>\n<h1>{id}. {}</h1>\n<p class=\"byline\">{}</p>\n</header>",
+        escape(&claim.claim),
+        escape(group.title)
+    );
+    if let (Some(quote), Some(place)) = (&claim.history.quote, &claim.history.place) {
+        let _ = writeln!(
+            html,
+            "<blockquote><q>{}</q> <small>({})</small></blockquote>",
+            escape(quote),
+            escape(place)
+        );
+    }
+    let _ = writeln!(
+        html,
+        "<p>{} Plainly {}. Answer: {}{}.</p>\n<p class=\"setting\">Holds if: {}.</p>",
+        square::small(group, claim),
+        badge_of(claim),
+        escape(&words::answer(claim)),
+        words::nearer(claim).map_or_else(String::new, |nearer| format!("; {nearer}")),
+        escape(claim.expected.trim_end_matches('.'))
+    );
+    body(html, group, claim);
+}
+
+/// Writes a claim of a suite among those of its experiment.
+pub(crate) fn block(html: &mut String, claim: &ClaimResult) {
+    let _ = writeln!(
+        html,
+        "<article id=\"{}\">\n<h4>{} {}</h4>\n<p>{}</p>\n<p><small>Holds if: {}</small></p>",
+        escape(&claim.id),
+        escape(&claim.id),
+        badge_of(claim),
+        escape(&claim.claim),
+        escape(&claim.expected)
+    );
+    checks(html, claim);
+    why(html, claim);
+    readings(html, claim);
+    html.push_str("</article>\n");
+}
+
+fn body(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
+    let unchecked = not_checked(claim);
+    if !unchecked.is_empty() {
+        let _ = writeln!(html, "<p>{}</p>", unchecked.trim_start_matches("<br>"));
+    }
+    if !claim.calibrated.is_empty() {
+        let _ = writeln!(
+            html,
+            "<p class=\"setting\"><b>Calibrated</b>: only the paper\u{2019}s figures give a value for \
+             {}.</p>",
+            escape(&claim.calibrated.join("; "))
+        );
+    }
+    html.push_str("<h2>Checks</h2>\n");
+    checks(html, claim);
+    editions(html, claim);
+    world(html, claim);
+    if is_explained(claim) {
+        html.push_str("<h2>Explanation</h2>\n");
+        why(html, claim);
+    }
+    if let Some(section) = group.section_of(claim) {
+        let _ = writeln!(html, "<h2>{}</h2>", escape(&figure::heading(section)));
+        figure::charts(html, section, "h3");
+        let _ = writeln!(
+            html,
+            "<p class=\"setting\">{} <a href=\"{}#{id}\">Setting and choices</a></p>",
+            escape(&section.method.setting),
+            escape(&group.page()),
+            id = escape(&section.id)
+        );
+    }
+    readings(html, claim);
+}
+
+/// Writes the checks: all if they are few, else those that decide, and the others folded.
+fn checks(html: &mut String, claim: &ClaimResult) {
+    let all: Vec<&CheckResult> = claim.checks.iter().collect();
+    if all.len() <= FEW_CHECKS {
+        return table(html, &all);
+    }
+    let (decide, rest): (Vec<&CheckResult>, Vec<&CheckResult>) =
+        all.iter().partition(|check| check.verdict == claim.verdict);
+    let (shown, more) = decide.split_at(decide.len().min(FEW_CHECKS));
+    table(html, shown);
+    let rest: Vec<&CheckResult> = more.iter().chain(&rest).copied().collect();
+    let verdicts = Verdict::ALL.map(|v| (v, rest.iter().filter(|c| c.verdict == v).count()));
+    let verdicts = verdicts.iter().filter(|(_, n)| *n > 0).map(|(v, n)| format!("{n} {v}"));
+    let verdicts: Vec<String> = verdicts.collect();
+    let _ = writeln!(
+        html,
+        "<details><summary>{}: {}</summary>",
+        count(rest.len(), "more check"),
+        verdicts.join(", ")
+    );
+    table(html, &rest);
+    html.push_str("</details>\n");
+}
+
+fn table(html: &mut String, checks: &[&CheckResult]) {
+    html.push_str(
+        "<div class=\"scroll\" tabindex=\"0\"><table class=\"checks\">\n<thead><tr><th>Check</th><th>Measured \
+         [interval]</th><th>Runs</th><th>Verdict</th><th>Edition</th><th>Control</th></tr></thead>\n\
+         <tbody>\n",
+    );
+    for check in checks {
+        let mut measured = check.measured();
+        if let (Some(trouble), Some(_)) = (&check.trouble, check.difference) {
+            let _ = write!(measured, " ({trouble})");
+        }
+        let was = check.was.as_ref().map(|was| format!("<br><small>was: {}</small>", code(was)));
+        let _ = writeln!(
+            html,
+            "<tr><td>{}{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+            code(&check.text),
+            was.unwrap_or_default(),
+            escape(&measured),
+            check.repetitions,
+            badge(check.verdict),
+            check.edition,
+            check.control.as_ref().map_or_else(String::new, control)
+        );
+    }
+    html.push_str("</tbody></table></div>\n");
+}
+
+/// The control of a check: `sound`, or what is wrong with its bound.
+fn control(control: &Control) -> String {
+    let (words, reason) = (control.verdict.words(), escape(&control.reason));
+    match control.verdict {
+        ControlVerdict::Sound | ControlVerdict::Untested => {
+            format!("<small title=\"{reason}\">{words}</small>")
+        }
+        ControlVerdict::TooStrict | ControlVerdict::TooLax => {
+            format!("<b>{words}</b><br><small>{reason}</small>")
+        }
+    }
+}
+
+/// Writes what changed when results were known: the claim before, its verdict, and the reason.
+fn editions(html: &mut String, claim: &ClaimResult) {
+    let edition = words::edition(claim);
+    if edition.is_empty() {
+        return;
+    }
+    let History { before, changed, verdict_before, .. } = &claim.history;
+    let _ = writeln!(
+        html,
+        "<h2>Changed when results were known</h2>\n<p><b>{}{}</b>, now: {}.</p>",
+        edition[..1].to_uppercase(),
+        escape(&edition[1..]),
+        claim.verdict
+    );
+    if let Some(before) = before {
+        let badge = verdict_before.map_or_else(String::new, |verdict| badge(verdict) + " ");
+        let _ = writeln!(html, "<p class=\"before\">Before: {badge}{}</p>", prose(before));
+    }
+    let why = changed.as_deref().unwrap_or("The bound was written when results were known.");
+    let _ = writeln!(html, "<p>{}</p>", prose(why));
+}
+
+/// Writes the nearest world in which the verdict is another, and the search for it.
+fn world(html: &mut String, claim: &ClaimResult) {
+    let nearest = nearest(claim);
+    if nearest.is_none() && claim.worlds.search.is_none() {
+        return;
+    }
+    let does = if claim.verdict == Verdict::Held { "fails" } else { "holds" };
+    let _ = writeln!(html, "<h2>Nearest world in which it {does}</h2>");
+    match (nearest, &claim.worlds.search) {
+        (Some(reading), _) => {
+            html.push_str("<ul>\n");
+            for word in &reading.words {
+                let _ = writeln!(
+                    html,
+                    "<li>{} <small>{}</small>",
+                    escape(&words::assumption(word)),
+                    prose(&word.source)
+                );
+                if let Some(result) = &word.contradicted {
+                    let _ = write!(
+                        html,
+                        " <small><b>The paper\u{2019}s results contradict it:</b> {}</small>",
+                        prose(result)
+                    );
+                }
+                html.push_str("</li>\n");
+            }
+            html.push_str("</ul>\n");
+            let _ = write!(html, "<p>{} there", verdict_of(reading));
+            if let (Some(here), Some(there)) = telling(claim, Some(reading)) {
+                let _ = write!(
+                    html,
+                    ". {}: {} plainly, {} there",
+                    code(&here.text),
+                    escape(&here.measured()),
+                    escape(&there.measured_beside(here))
+                );
+            }
+            html.push_str(".</p>\n");
+        }
+        (None, Some(search)) => {
+            let answer = match claim.belief() {
+                Belief::Nothing => words::of_search(search),
+                _ => words::answer(claim),
+            };
+            let _ = writeln!(html, "<p>None: {}.</p>", escape(&answer));
+        }
+        (None, None) => {}
+    }
+    if let Some(search) = &claim.worlds.search {
+        let nearer = words::nearer(claim).map_or_else(String::new, |nearer| format!("; {nearer}"));
+        let passed = if search.sought == Verdict::Held { "passed" } else { "failed" };
+        let _ = writeln!(
+            html,
+            "<p class=\"setting\">Search: {} of {} worlds tried, {} {passed} the sieve{nearer}.</p>",
+            search.tried, search.of, search.held
+        );
+    }
+}
+
+/// True if there is a reason to show for the verdict.
+fn is_explained(claim: &ClaimResult) -> bool {
+    claim.is_judged() && (claim.explanation().is_some() || claim.verdict == Verdict::Inconclusive)
+}
+
+/// Writes the explanation, or why the claim is open.
+fn why(html: &mut String, claim: &ClaimResult) {
+    if !is_explained(claim) {
+        return;
+    }
+    if let Some(explanation) = claim.explanation() {
+        let _ = writeln!(html, "<p class=\"why\">{}</p>", prose(explanation));
+        return;
+    }
+    let open = || claim.checks.iter().filter(|c| c.verdict == Verdict::Inconclusive);
+    let without = open().filter(|c| c.difference.is_none()).count();
+    let straddle = open().count() - without;
+    let of = claim.checks.len();
+    let mut reasons = Vec::new();
+    if straddle > 0 {
+        reasons.push(format!(
+            "the intervals of {straddle} of {of} checks still contain their bound after the permitted \
+             runs; more runs may decide"
+        ));
+    }
+    if without > 0 {
+        reasons.push(format!("{without} of {of} checks have no number"));
+    }
+    let _ = writeln!(html, "<p class=\"why\">Open: {}.</p>", reasons.join("; "));
+}
+
+/// Writes the verdict with each other value of a choice.
+fn readings(html: &mut String, claim: &ClaimResult) {
+    if claim.readings.is_empty() {
+        if claim.to_come + claim.left_out > 0 {
+            let words = escape(&claim.in_readings());
+            let _ = writeln!(html, "<p class=\"setting\">Other readings: {words}.</p>");
+        }
+        return;
+    }
+    let _ = writeln!(
+        html,
+        "<details><summary>One choice at a time: {}</summary>\n<ul class=\"readings\">",
+        escape(&claim.in_readings())
+    );
+    for reading in &claim.readings {
+        let _ = write!(html, "<li>{} {}", badge(reading.verdict), assumptions(reading));
+        let turned = claim.turned(reading).map(|(_, there)| there);
+        let telling =
+            turned.or_else(|| reading.checks.iter().find(|c| c.verdict == reading.verdict));
+        if let Some(check) = telling {
+            let _ = write!(html, "<br>{}: {}", code(&check.text), escape(&check.measured()));
+        }
+        html.push_str("</li>\n");
+    }
+    html.push_str("</ul>\n</details>\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_found_in_expressions() {
+        assert_eq!(cells("2 * a[x, 5%] / other:b-1[y] >= c"), ["a[x, 5%]", "other:b-1[y]"]);
+        assert_eq!(cells("max(g[\u{3b2}])+\u{b1}h[1]"), ["g[\u{3b2}]", "h[1]"]);
+        assert!(cells("2 >= 1").is_empty() && cells("a[open").is_empty());
+    }
+}

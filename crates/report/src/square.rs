@@ -1,0 +1,213 @@
+//! A claim as a square: a mark for its answer, and corners for changes when results were known.
+
+use std::fmt::Write;
+
+use windward_experiments::claims::{Belief, ClaimResult};
+
+use crate::group::Group;
+use crate::plot::escape;
+use crate::words;
+
+/// A kind of square. Its mark and its pattern say the same as its colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Square {
+    Plain,
+    One,
+    Two,
+    More,
+    Found,
+    NoneOf,
+    Undecided,
+    ToCome,
+}
+
+impl Square {
+    const ALL: [Square; 8] = [
+        Square::Plain,
+        Square::One,
+        Square::Two,
+        Square::More,
+        Square::Found,
+        Square::NoneOf,
+        Square::Undecided,
+        Square::ToCome,
+    ];
+
+    fn of(claim: &ClaimResult) -> Self {
+        match claim.belief() {
+            Belief::ToCome => Square::ToCome,
+            Belief::Nothing => Square::Plain,
+            Belief::Assumptions(reading) => match reading.assumptions() {
+                0 | 1 => Square::One,
+                2 => Square::Two,
+                _ => Square::More,
+            },
+            Belief::Found(_) => Square::Found,
+            Belief::NoneOf(_) => Square::NoneOf,
+            Belief::Undecided => Square::Undecided,
+        }
+    }
+
+    fn mark(self) -> &'static str {
+        match self {
+            Square::Plain => "\u{2713}",
+            Square::One => "1",
+            Square::Two => "2",
+            Square::More => "3+",
+            Square::Found => "n?",
+            Square::NoneOf => "\u{d7}",
+            Square::Undecided => "?",
+            Square::ToCome => "\u{2026}",
+        }
+    }
+
+    fn class(self) -> &'static str {
+        match self {
+            Square::Plain => "b0",
+            Square::One => "b1",
+            Square::Two => "b2",
+            Square::More => "b3",
+            Square::Found => "bf",
+            Square::NoneOf => "bn",
+            Square::Undecided | Square::ToCome => "bu",
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Square::Plain => "held plainly",
+            Square::One => "with 1 assumption",
+            Square::Two => "with 2",
+            Square::More => "with more",
+            Square::Found => "with n in a search, left open by these runs",
+            Square::NoneOf => "in none of its worlds, all decided",
+            Square::Undecided => "undecided",
+            Square::ToCome => "still to come",
+        }
+    }
+}
+
+/// The mark of a claim's square; with several assumptions their number, as `6` or `2?`.
+fn mark(claim: &ClaimResult) -> String {
+    match claim.belief() {
+        Belief::Found(reading) => format!("{}?", reading.assumptions()),
+        Belief::Assumptions(reading) if reading.assumptions() > 2 => {
+            reading.assumptions().to_string()
+        }
+        _ => Square::of(claim).mark().to_owned(),
+    }
+}
+
+/// A change when results were known, which a square shows in a corner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Corner {
+    Rewritten,
+    Added,
+    Plain,
+}
+
+impl Corner {
+    const ALL: [Corner; 3] = [Corner::Rewritten, Corner::Added, Corner::Plain];
+
+    fn of(group: &Group<'_>, claim: &ClaimResult) -> Option<Self> {
+        let history = &claim.history;
+        if history.rewritten > 0 {
+            Some(Corner::Rewritten)
+        } else if history.edition > 1 {
+            Some(Corner::Added)
+        } else if history.verdict_before.is_some() || group.has_other_plain_values(claim) {
+            Some(Corner::Plain)
+        } else {
+            None
+        }
+    }
+
+    fn class(self) -> &'static str {
+        match self {
+            Corner::Rewritten => "rewritten",
+            Corner::Added => "added",
+            Corner::Plain => "replained",
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Corner::Rewritten => "checks rewritten when results were known",
+            Corner::Added => "claim added when results were known",
+            Corner::Plain => "a plain value changed when results were known",
+        }
+    }
+}
+
+/// `b1 rewritten`
+fn classes(group: &Group<'_>, claim: &ClaimResult) -> String {
+    let corner = Corner::of(group, claim);
+    let corner = corner.map_or_else(String::new, |corner| format!(" {}", corner.class()));
+    format!("{}{corner}", Square::of(claim).class())
+}
+
+/// The square of a claim within a text.
+pub(crate) fn small(group: &Group<'_>, claim: &ClaimResult) -> String {
+    format!("<span class=\"square {}\">{}</span>", classes(group, claim), mark(claim))
+}
+
+/// The squares of a group, each a link to its claim.
+pub(crate) fn row(html: &mut String, group: &Group<'_>) {
+    html.push_str("<ul class=\"squares\">\n");
+    for claim in group.claims.iter().filter(|claim| claim.asked.is_none()) {
+        let corner = Corner::of(group, claim);
+        let corner = corner.map_or_else(String::new, |corner| format!(", {}", corner.words()));
+        let id = escape(&claim.id);
+        let words =
+            format!("{id}: {}{corner}. {}", escape(&words::answer(claim)), escape(&claim.claim));
+        let _ = writeln!(
+            html,
+            "<li><a class=\"{}\" href=\"{}\" title=\"{words}\" aria-label=\"{words}\"><small>{id}</small>\
+             <b>{}</b></a></li>",
+            classes(group, claim),
+            escape(&group.place_of(claim)),
+            mark(claim)
+        );
+    }
+    html.push_str("</ul>\n");
+}
+
+/// The legend of the squares, with the number of each kind.
+pub(crate) fn key(html: &mut String, groups: &[&Group<'_>]) {
+    html.push_str("<ul class=\"key\">\n");
+    for square in Square::ALL {
+        let n = all(groups).filter(|(_, claim)| Square::of(claim) == square).count();
+        if n > 0 {
+            let _ = writeln!(
+                html,
+                "<li><span class=\"square {}\">{}</span> <b>{n}</b> {}</li>",
+                square.class(),
+                square.mark(),
+                square.words()
+            );
+        }
+    }
+    for corner in Corner::ALL {
+        let n = all(groups).filter(|(g, claim)| Corner::of(g, claim) == Some(corner)).count();
+        if n > 0 {
+            let _ = writeln!(
+                html,
+                "<li><span class=\"square bu {}\">&nbsp;</span> <b>{n}</b> {}</li>",
+                corner.class(),
+                corner.words()
+            );
+        }
+    }
+    html.push_str("</ul>\n");
+}
+
+/// The claims of groups that are squares.
+fn all<'a, 'b: 'a>(
+    groups: &'a [&'b Group<'b>],
+) -> impl Iterator<Item = (&'b Group<'b>, &'b ClaimResult)> + 'a {
+    let of = |group: &&'b Group<'b>| {
+        let group = *group;
+        group.claims.iter().filter(|c| c.asked.is_none()).map(move |claim| (group, *claim))
+    };
+    groups.iter().flat_map(of)
+}

@@ -1,0 +1,181 @@
+//! Words for the answer of a claim, the same on the pages and in the terminal.
+
+use windward_experiments::claims::{
+    Belief, ChangedChoice, ClaimResult, ReadingResult, SearchEnd, SearchResult, Verdict,
+};
+
+use crate::page::count;
+
+/// An assumption: `Receiver window: 65 packets instead of 20 packets (rfc)`.
+pub fn assumption(word: &ChangedChoice) -> String {
+    let alone = if word.private { ", for one protocol alone" } else { "" };
+    format!("{}: {} instead of {} ({}{alone})", word.choice, word.instead, word.plain, word.basis)
+}
+
+fn assumptions(reading: &ReadingResult) -> String {
+    reading.words.iter().map(assumption).collect::<Vec<_>>().join("; ")
+}
+
+/// What one has to assume for a claim to hold, in one sentence without a stop: `held plainly`,
+/// `held with 1 assumption`, `undecided: ..`.
+pub fn answer(claim: &ClaimResult) -> String {
+    let of = |reading: &ReadingResult| count(reading.assumptions(), "assumption");
+    match claim.belief() {
+        Belief::ToCome => "still to come".to_owned(),
+        Belief::Nothing => "held plainly".to_owned(),
+        Belief::Assumptions(reading) => format!("held with {}", of(reading)),
+        Belief::Found(reading) => {
+            format!("held with {} in a search, left open by these runs", of(reading))
+        }
+        Belief::NoneOf(1) => "not held, and there is no choice to read otherwise".to_owned(),
+        Belief::NoneOf(worlds) => format!("holds in none of {worlds} worlds"),
+        Belief::Undecided => undecided(claim),
+    }
+}
+
+/// The answer with the assumptions, and the number of undecided nearer worlds.
+pub fn full_answer(claim: &ClaimResult) -> String {
+    let mut text = answer(claim);
+    if let Belief::Assumptions(reading) | Belief::Found(reading) = claim.belief() {
+        text += &format!(": {}", assumptions(reading));
+        text += &nearer(claim).map_or_else(String::new, |nearer| format!("; {nearer}"));
+    }
+    text
+}
+
+/// `16 nearer worlds undecided`, if there are any.
+pub fn nearer(claim: &ClaimResult) -> Option<String> {
+    let undecided = claim.undecided_nearer();
+    (undecided > 0).then(|| format!("{} undecided", count(undecided as usize, "nearer world")))
+}
+
+/// Reason why a claim has no answer.
+fn undecided(claim: &ClaimResult) -> String {
+    let found = claim.worlds.nearest.as_ref().filter(|world| world.is_judged());
+    match (found, &claim.worlds.search) {
+        (Some(world), Some(search)) if search.sought == Verdict::Held => format!(
+            "undecided: the runs of this report contradict the world of the search ({}), {}",
+            assumptions(&world.reading),
+            world.reading.verdict
+        ),
+        (_, Some(search)) => of_search(search),
+        (_, None) => format!(
+            "undecided: {}, and no search for worlds with several changes is stored",
+            claim.in_readings()
+        ),
+    }
+}
+
+/// Result of a search that has no world to show.
+pub fn of_search(search: &SearchResult) -> String {
+    match search.stale {
+        true => "undecided: the world of the search does not fit the readings of this run; search \
+                 again with --worlds"
+            .to_owned(),
+        false => no_world(search.sought, search.end, search.tried, search.of, search.undecided),
+    }
+}
+
+/// Result of a search without a world: "in none" only if each world is decided.
+pub fn no_world(sought: Verdict, end: SearchEnd, tried: u64, of: u64, undecided: u64) -> String {
+    let does = if sought == Verdict::Held { "holds" } else { "fails" };
+    let rest = if undecided < tried {
+        format!(", and it {does} in none of the others")
+    } else {
+        String::new()
+    };
+    match end {
+        SearchEnd::Budget => format!(
+            "undecided: {tried} of {of} worlds tried when the budget was spent, {undecided} of them \
+             open{rest}"
+        ),
+        SearchEnd::Found | SearchEnd::Exhausted if undecided == 0 => {
+            format!("{does} in none of {of} worlds")
+        }
+        SearchEnd::Found | SearchEnd::Exhausted => {
+            format!("undecided: {undecided} of {of} worlds are open{rest}")
+        }
+    }
+}
+
+/// `checks rewritten once when results were known, before: not held`; empty for a claim of the first
+/// edition.
+pub fn edition(claim: &ClaimResult) -> String {
+    let history = &claim.history;
+    let before = history.verdict_before.map(|verdict| format!(", before: {verdict}"));
+    let before = before.unwrap_or_default();
+    match (history.rewritten, history.edition) {
+        (0, 1) if before.is_empty() => String::new(),
+        (0, 1) => format!("plain values changed when results were known{before}"),
+        (0, edition) => format!("added in edition {edition}, when results were known{before}"),
+        (1, _) => format!("checks rewritten when results were known{before}"),
+        (n, _) => format!("checks rewritten {n} times when results were known{before}"),
+    }
+}
+
+/// Numbers of claims by their answer.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Key of the paper or collection.
+    pub key: String,
+    /// All claims.
+    pub claims: usize,
+    /// Claims that hold plainly.
+    pub plain: usize,
+    /// Those of them whose checks were rewritten when results were known.
+    pub rewritten: usize,
+    /// Those of them that were added when results were known, and not rewritten.
+    pub added: usize,
+    /// Claims that hold with assumptions.
+    pub assumptions: usize,
+    /// Claims that hold with assumptions in a search, which the runs of the report leave open.
+    pub search: usize,
+    /// Claims that hold in none of their worlds, each of which is decided.
+    pub none: usize,
+    /// Undecided claims.
+    pub undecided: usize,
+    /// Claims without a verdict.
+    pub to_come: usize,
+}
+
+impl Tally {
+    /// Counts claims.
+    pub fn of<'a>(key: &str, claims: impl IntoIterator<Item = &'a ClaimResult>) -> Self {
+        let mut tally = Tally { key: key.to_owned(), ..Tally::default() };
+        for claim in claims {
+            tally.claims += 1;
+            let counted = match claim.belief() {
+                Belief::ToCome => &mut tally.to_come,
+                Belief::Nothing => {
+                    tally.rewritten += usize::from(claim.history.rewritten > 0);
+                    tally.added +=
+                        usize::from(claim.history.rewritten == 0 && claim.history.edition > 1);
+                    &mut tally.plain
+                }
+                Belief::Assumptions(_) => &mut tally.assumptions,
+                Belief::Found(_) => &mut tally.search,
+                Belief::NoneOf(_) => &mut tally.none,
+                Belief::Undecided => &mut tally.undecided,
+            };
+            *counted += 1;
+        }
+        tally
+    }
+
+    /// `7 of 15 held plainly (1 by rewritten checks), 6 with assumptions, 2 undecided`.
+    pub fn sentence(&self) -> String {
+        let also = [(self.rewritten, "by rewritten checks"), (self.added, "added later")];
+        let also = also.iter().filter(|(n, _)| *n > 0).map(|(n, words)| format!("{n} {words}"));
+        let also = also.collect::<Vec<_>>().join(", ");
+        let also = if also.is_empty() { also } else { format!(" ({also})") };
+        let rest = [
+            (self.assumptions, "with assumptions"),
+            (self.search, "with assumptions in a search alone"),
+            (self.none, "in none of its worlds"),
+            (self.undecided, "undecided"),
+            (self.to_come, "still to come"),
+        ];
+        let rest = rest.iter().filter(|(n, _)| *n > 0).map(|(n, words)| format!(", {n} {words}"));
+        format!("{} of {} held plainly{also}{}", self.plain, self.claims, rest.collect::<String>())
+    }
+}
