@@ -4,7 +4,9 @@
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::OnceLock;
+use std::time::Duration;
 
+use indicatif::HumanDuration;
 use windward_experiments::claims::{Belief, CheckResult, ClaimResult, Verdict};
 use windward_experiments::{
     Effort, Experiment, ExperimentError, FULL_READINGS, HOPS_PER_SECOND, QUICK_READINGS, RunOptions,
@@ -12,7 +14,7 @@ use windward_experiments::{
 use windward_report::{Provenance, words};
 use windward_sim::text::shell_word;
 
-use crate::clock;
+use crate::clock::{self, Stopwatch};
 use crate::failure::Failure;
 use crate::output::{self, TextTable};
 use crate::progress::Progress;
@@ -98,6 +100,17 @@ impl EffortArgs {
     }
 }
 
+/// Begin of the runs.
+static BEGIN: OnceLock<Stopwatch> = OnceLock::new();
+
+/// The time left at the mean speed so far, once this share of the work is done.
+pub(crate) fn left(share: f64) -> Option<String> {
+    let so_far = BEGIN.get()?.elapsed();
+    // Earlier ones are guesses.
+    let told = share > 0.01 && so_far > Duration::from_secs(2);
+    told.then(|| HumanDuration(so_far.mul_f64(1.0 / share - 1.0)).to_string())
+}
+
 /// Runs experiments with a progress bar. After Ctrl-C it prints how to resume.
 pub(crate) fn with_progress<T>(
     quiet: bool,
@@ -105,6 +118,7 @@ pub(crate) fn with_progress<T>(
     out: &Path,
     work: impl FnOnce(&RunOptions<'_>) -> Result<T, ExperimentError>,
 ) -> Result<T, Failure> {
+    BEGIN.get_or_init(Stopwatch::start);
     let bar = Progress::new(quiet);
     let progress = |progress: windward_experiments::Progress| {
         bar.set(progress.work, &format!("{}/{} runs", progress.done, progress.total));

@@ -75,6 +75,7 @@ pub(crate) fn reproduce(args: &Args, quiet: bool) -> Result<(), Failure> {
     let report = ReportOptions {
         about: effort::about(),
         resume: args.effort.resume,
+        left: effort::left,
         ..ReportOptions::default()
     };
     effort::tell_of_other_builds(quiet, &args.out);

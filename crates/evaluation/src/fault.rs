@@ -80,7 +80,7 @@ impl FaultyController {
         let title = format!("{}: {}", suite.title, self.subject);
         let mut text = format!("# {title}\n\n{}\n\n", self.sentence());
         text += "| section | criterion | answer |\n| --- | --- | --- |\n";
-        let mut html = head(&title, Standing { to_come: 0, running: false });
+        let mut html = head(&title, &Standing::default());
         let _ = writeln!(
             html,
             "<main>\n<h1>{}</h1>\n<p><strong>{}</strong></p>\n<table>\n<tr><th scope=\"col\">section</th>\

@@ -76,6 +76,8 @@ pub enum Event {
 pub trait Observer {
     /// Reports progress.
     fn event(&mut self, event: Event) -> Result<(), ExperimentError>;
+    /// Called after each run.
+    fn progress(&mut self, _progress: Progress) {}
     /// Called when all progress is reported: the place for long work.
     fn idle(&mut self) -> Result<(), ExperimentError> {
         Ok(())
@@ -160,7 +162,11 @@ impl Campaign<'_> {
         }
         while let Some(step) = self.runner.step()? {
             match step {
-                Step::Ran => (self.runner.design.options.progress)(self.progress()),
+                Step::Ran => {
+                    let progress = self.progress();
+                    self.runner.observer.progress(progress);
+                    (self.runner.design.options.progress)(progress);
+                }
                 Step::Answered(answer) => self.take(answer)?,
             }
         }

@@ -33,7 +33,7 @@ pub fn write_comparison(
 pub fn page_of_comparison(comparison: &Comparison, about: &Provenance) -> String {
     let chart = of_comparison(comparison);
     let title = "Comparison of programs on one link";
-    let mut html = head(title, Standing { to_come: 0, running: false });
+    let mut html = head(title, &Standing::default());
     let _ = writeln!(html, "<header>\n<h1>{title}</h1>\n<p>{}</p>", escape(&comparison.link));
     let _ = writeln!(
         html,

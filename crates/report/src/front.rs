@@ -27,7 +27,7 @@ impl Lead for Reproduction {
 
     fn front(&self, html: &mut String, found: &Found<'_>) -> Vec<(&'static str, String)> {
         let Found { groups, about, standing, .. } = found;
-        header(html, groups, about, *standing);
+        header(html, groups, about, standing);
         // The figures of a user's own experiments are few.
         for section in groups.iter().filter(|group| group.is_own()).flat_map(|g| &g.sections) {
             let heading = escape(&figure::heading(section));
@@ -50,7 +50,7 @@ fn title(groups: &[Group<'_>]) -> &'static str {
 }
 
 /// Counts in words, and each claim as a square, a row for each paper.
-fn header(html: &mut String, groups: &[Group<'_>], about: &Provenance, standing: Standing) {
+fn header(html: &mut String, groups: &[Group<'_>], about: &Provenance, standing: &Standing) {
     let _ = writeln!(html, "<header>\n<h1>{}</h1>", title(groups));
     unfinished(html, groups, standing);
     let with_claims: Vec<&Group<'_>> = groups.iter().filter(|g| g.has_claims()).collect();
@@ -170,7 +170,7 @@ fn judged(html: &mut String, groups: &[Group<'_>]) {
 }
 
 /// Remark on missing parts, if there are any.
-fn unfinished(html: &mut String, groups: &[Group<'_>], standing: Standing) {
+fn unfinished(html: &mut String, groups: &[Group<'_>], standing: &Standing) {
     let claims = groups.iter().flat_map(|g| &g.claims);
     let open = claims.filter(|c| !c.is_finished()).count();
     let missing = match (standing.to_come, open) {
@@ -185,7 +185,9 @@ fn unfinished(html: &mut String, groups: &[Group<'_>], standing: Standing) {
         ),
     };
     let state = if standing.running { "Still running" } else { "Interrupted" };
-    let _ = writeln!(html, "<p class=\"why\"><b>{state}</b>: {missing}.</p>");
+    let left = standing.left.as_ref().map(|left| format!(", about {left} left"));
+    let left = left.unwrap_or_default();
+    let _ = writeln!(html, "<p class=\"why\"><b>{state}</b>: {missing}{left}.</p>");
 }
 
 /// Table of all claims, folded.

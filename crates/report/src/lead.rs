@@ -56,7 +56,7 @@ pub struct Found<'a> {
     /// Date, machine, revision and command.
     pub about: &'a Provenance,
     /// Progress of the report.
-    pub standing: Standing,
+    pub standing: &'a Standing,
 }
 
 /// Runs of one cell in which connections of one protocol gave up.
@@ -88,7 +88,7 @@ pub(crate) fn write(
     sections: &[ExperimentSection],
     gave_up: &[GaveUp],
     about: &Provenance,
-    standing: Standing,
+    standing: &Standing,
 ) -> Written {
     let mut groups = groups(sections);
     lead.arrange(&mut groups);

@@ -22,16 +22,18 @@ pub struct Provenance {
 }
 
 /// Progress of a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Standing {
     /// Experiments that are still to come.
     pub to_come: usize,
     /// True while it is being written.
     pub running: bool,
+    /// The time left, in words.
+    pub left: Option<String>,
 }
 
 /// The beginning of a page, up to its body.
-pub fn head(title: &str, standing: Standing) -> String {
+pub fn head(title: &str, standing: &Standing) -> String {
     let title = escape(title);
     // A growing page reloads itself.
     let refresh =

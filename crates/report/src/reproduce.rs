@@ -12,7 +12,7 @@ use windward_experiments::claims::{self, ClaimResult, Verdict};
 use windward_experiments::experiment::{Deviation, Effort, Experiment};
 use windward_experiments::folder::Folder;
 use windward_experiments::statistics::{Estimate, estimate};
-use windward_experiments::sweep::{self, Plan, Results, RunOptions};
+use windward_experiments::sweep::{self, Plan, Progress, Results, RunOptions};
 use windward_experiments::table::{manifest_entry, readings_table, tables_of, write_json};
 use windward_sim::{Outcome, Scenario};
 
@@ -71,6 +71,8 @@ pub struct ReportOptions<'a> {
     pub about: Provenance,
     /// True to continue an interrupted attempt in the same folder.
     pub resume: bool,
+    /// The time left, in words, once this share of the work is done; this crate has no clock.
+    pub left: fn(f64) -> Option<String>,
     /// True for additional tables as Parquet, and tables with a row per flow.
     pub every_table: bool,
 }
@@ -78,7 +80,13 @@ pub struct ReportOptions<'a> {
 impl Default for ReportOptions<'_> {
     fn default() -> Self {
         let about = Provenance::default();
-        ReportOptions { lead: &Reproduction, about, resume: false, every_table: false }
+        ReportOptions {
+            lead: &Reproduction,
+            about,
+            resume: false,
+            left: |_| None,
+            every_table: false,
+        }
     }
 }
 
@@ -161,6 +169,7 @@ pub fn reproduce_with(
         resumed: 0,
         stale: BTreeSet::new(),
         news: 0,
+        work: 0.0,
     };
     match campaign::run(&plans, options, known, &mut writer, simulate) {
         Ok(runs) => writer.finish(runs),
@@ -229,6 +238,8 @@ struct Writer<'a> {
     stale: BTreeSet<usize>,
     /// Verdicts since the pages were written.
     news: usize,
+    /// Share of the predicted work that is done.
+    work: f64,
 }
 
 /// The charts of an experiment under the plain reading and in the nearest worlds of its claims, on
@@ -268,6 +279,10 @@ impl Observer for Writer<'_> {
                 Ok(())
             }
         }
+    }
+
+    fn progress(&mut self, progress: Progress) {
+        self.work = progress.work;
     }
 
     fn idle(&mut self) -> Result<(), ExperimentError> {
@@ -363,7 +378,8 @@ impl Writer<'_> {
         }
         self.stale.retain(|index| self.results[*index].is_none());
         let to_come = self.results.iter().filter(|r| r.is_none()).count();
-        let standing = Standing { to_come, running };
+        let left = (self.report.left)(self.work).filter(|_| running);
+        let standing = Standing { to_come, running, left };
         let own: Vec<ExperimentSection>;
         let sections = match self.report.lead.keeps_earlier() {
             true => &self.sections[..],
@@ -374,7 +390,7 @@ impl Writer<'_> {
         };
         let gave_up = self.gave_up();
         let written =
-            lead::write(self.report.lead, sections, &gave_up, &self.report.about, standing);
+            lead::write(self.report.lead, sections, &gave_up, &self.report.about, &standing);
         let claims = sections.iter().flat_map(|s| &s.found.claims).map(ClaimResult::to_json);
         let claims = claims.collect();
         let manifest = manifest(sections);

@@ -97,7 +97,7 @@ pub(super) struct Job {
 /// The metrics of a run, and its outcome if that is kept.
 pub(super) type Done = (Vec<f64>, Option<Outcome>);
 
-/// Order of jobs: first the figures, in their order, then the further runs of verdicts.
+/// Order of jobs: first the figures, the cheapest first, then the further runs of verdicts.
 pub(super) type Stage = (bool, usize);
 
 impl Job {

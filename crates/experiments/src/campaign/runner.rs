@@ -4,6 +4,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::TryRecvError;
 
+use windward_sim::Scenario;
+
 use super::cells::CellId;
 use super::design::{ClaimId, Design, Groups};
 use super::question::{Answer, Ask, Next, Question, QuestionId};
@@ -130,11 +132,19 @@ impl<'a, A: Copy> Runner<'a, A> {
     pub(super) fn draw(&mut self) -> Result<(), ExperimentError> {
         let plans = self.design.plans;
         self.shown = plans.iter().map(Shown::of).collect();
-        for (experiment, plan) in plans.iter().enumerate() {
+        // The cheapest first, so that a figure stands soon.
+        let work = |plan: &Plan| {
+            let hops = plan.scenarios.iter().map(Scenario::predicted_packet_hops).sum::<f64>();
+            hops * f64::from(plan.length.repetitions)
+        };
+        let mut order: Vec<usize> = (0..plans.len()).collect();
+        order.sort_by(|a, b| work(&plans[*a]).total_cmp(&work(&plans[*b])));
+        for (rank, experiment) in order.into_iter().enumerate() {
+            let plan = &plans[experiment];
             for cell in 0..plan.scenarios.len() {
                 let id = CellId { experiment, cell };
                 let number = self.design.number(id, &Deviation::PLAIN)?;
-                self.request(number, 0, plan.length.repetitions, (false, experiment))?;
+                self.request(number, 0, plan.length.repetitions, (false, rank))?;
             }
         }
         Ok(())
