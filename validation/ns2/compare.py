@@ -115,15 +115,7 @@ class Case:
         command += [f"duration={duration}", f"warmup={warmup}", f"extra={extra}"]
         if self.flows is not None:
             command.append(f"flows={self.flows}")
-        done = output_of(["sh", "-c", f'ulimit -t {NS2_LIMIT}; exec "$@"', "sh", *command], True)
-        if done is None:
-            return None
-        # Agent/TCP/Linux prints other lines before or after.
-        for line in done.stdout.splitlines():
-            if line.startswith("sent "):
-                words = line.split()
-                return {key: float(value) for key, value in zip(words[::2], words[1::2])}
-        raise Failed(f"{' '.join(command)} printed no figures:\n{done.stdout}{done.stderr}")
+        return run_of_ns2(command)
 
 
 class Failed(Exception):
@@ -140,6 +132,19 @@ def output_of(command, may_be_endless=False):
     if done.returncode != 0:
         raise Failed(f"{' '.join(command)} failed:\n{done.stderr}")
     return done
+
+
+def run_of_ns2(command):
+    """The values that a run of scenario.tcl prints, or None if it did not end."""
+    done = output_of(["sh", "-c", f'ulimit -t {NS2_LIMIT}; exec "$@"', "sh", *command], True)
+    if done is None:
+        return None
+    # Agent/TCP/Linux prints other lines before or after.
+    for line in done.stdout.splitlines():
+        if line.startswith("sent "):
+            words = line.split()
+            return {key: float(value) for key, value in zip(words[::2], words[1::2])}
+    raise Failed(f"{' '.join(command)} printed no figures:\n{done.stdout}{done.stderr}")
 
 
 def full_cases():

@@ -2,11 +2,14 @@
 #
 #     ns scenario.tcl topology=single protocol=reno loss=0.01 seed=1
 #
-# topology: single, lr-dumbbell, xcp (the .toml files beside this one); lfn, sfn, ltn (eten.toml)
+# topology: single, lr-dumbbell, xcp (the .toml files beside this one); lfn, sfn, ltn (eten.toml);
+#           lr-shared (experiments/papers/lr2008/fig8.toml and fig9.toml), wireless (tcpwbr2003,
+#           fig2.toml), estcp and estcp-one (estcp2010, fig3a.toml and fig3b.toml)
 # protocol: reno, newreno, sack, xcp-dumb (Reno/XCP with Queue/XCP); full-sack (FullTcp/Sack, on
 #           lfn, sfn and ltn); westwood+ and veno (modules tcp_westwood.c and tcp_veno.c of Linux
 #           in Agent/TCP/Linux)
-# flows:    number of flows (xcp)
+# flows:    number of flows (xcp, estcp)
+# delay:    of each link (lr-shared)
 # loss:     probability of a loss on the wire, or on the last hop of the lossy group; the bit-error
 #           rate on lfn, sfn and ltn
 # extra:    more bindings of Agent/TCP, as in extra=bugFix_:false,singledup_:0
@@ -16,7 +19,7 @@ remove-all-packet-headers
 add-packet-header IP TCP Flags XCP
 
 array set arg {
-    topology single protocol reno flows 1 loss 0 seed 1 duration 300 warmup 20 extra {}
+    topology single protocol reno flows 1 loss 0 delay 20ms seed 1 duration 300 warmup 20 extra {}
 }
 foreach word $argv {
     if {![regexp {^([a-z]+)=(.*)$} $word -> key value] || ![info exists arg($key)]} {
@@ -62,7 +65,7 @@ if {[lsearch {lfn sfn ltn} $arg(topology)] >= 0} {
     Agent/TCP set minrto_ 1.0
     Agent/TCP/FullTcp set segsize_ 526
 }
-if {$arg(topology) == "lr-dumbbell"} {
+if {[string match lr-* $arg(topology)]} {
     # All links have one rate, so that packets meet at the same instants, and the rounding of times
     # would decide which is dropped. Each leaves within a random microsecond instead.
     Agent/TCP set overhead_ 0.000001
@@ -166,6 +169,50 @@ switch $arg(topology) {
             flow $from $to all
         }
     }
+    lr-shared {
+        set rate 5e6
+        wire $left $right 5Mb $arg(delay) 50
+        foreach {group loss} "clean 0 lossy $arg(loss)" {
+            set to [$ns node]
+            wire $right $to 5Mb $arg(delay) 50
+            lossy $right $to $loss
+            for {set i 0} {$i < 5} {incr i} {
+                set from [$ns node]
+                wire $from $left 5Mb $arg(delay) 50
+                flow $from $to $group
+            }
+        }
+    }
+    wireless {
+        set rate 45e6
+        set to [$ns node]
+        wire $left $right 45Mb 35ms 50
+        wire $right $to 11Mb 0.01ms 50
+        lossy $right $to $arg(loss)
+        flow $left $to all
+    }
+    estcp {
+        set rate 100e6
+        wire $left $right 100Mb 10ms 750
+        for {set i 0} {$i < $arg(flows)} {incr i} {
+            set from [$ns node]
+            set to [$ns node]
+            set delay [expr 5 + 40.0 * $i / ($arg(flows) - 1)]ms
+            wire $from $left 1000Mb $delay 10000
+            wire $right $to 1000Mb $delay 10000
+            flow $from $to all
+        }
+    }
+    estcp-one {
+        set rate 100e6
+        set from [$ns node]
+        set to [$ns node]
+        wire $left $right 100Mb 40ms 1250
+        wire $from $left 1000Mb 5ms 10000
+        wire $right $to 1000Mb 5ms 10000
+        lossy $right $to $arg(loss)
+        flow $from $to all
+    }
     lfn - sfn - ltn {
         foreach {rate mbps delay queue} [dict get {
             lfn {10e6 10Mb 250ms 1085} sfn {10e6 10Mb 25ms 109} ltn {1.5e6 1.5Mb 250ms 163}
@@ -179,15 +226,22 @@ switch $arg(topology) {
 
 set monitor [$ns monitor-queue $left $right ""]
 set integral [$monitor get-pkts-integrator]
+# Packets of each flow that leave the bottleneck.
+set by_flow [$ns makeflowmon Fid]
+$ns attach-fmon [$ns link $left $right] $by_flow
 
 proc snapshot {} {
-    global tcp flows monitor integral ns
+    global tcp flows monitor by_flow integral ns
     set now [$ns now]
     set result [list queue [expr [$integral set sum_] + 0.0] bytes [$monitor set bdepartures_] \
         drops [$monitor set pdrops_]]
     for {set i 0} {$i < $flows} {incr i} {
         lappend result ack$i [expr [$tcp($i) set ack_]] sent$i [$tcp($i) set ndatapack_] \
             again$i [$tcp($i) set nrexmitpack_] timeouts$i [$tcp($i) set nrexmit_]
+    }
+    for {set i 0} {$i < $flows} {incr i} { lappend result passed$i 0 }
+    foreach flow [$by_flow flows] {
+        lappend result passed[$flow set flowid_] [$flow set bdepartures_]
     }
     return $result
 }
@@ -215,7 +269,16 @@ proc finish {} {
         set total($groups($i)) [expr $total($groups($i)) + $goodput]
     }
     foreach group [array names total] { lappend out goodput:$group $total($group) }
-    lappend out goodput $sum jain [expr $sum * $sum / ($flows * $squares)]
+    for {set i 0} {$i < $flows} {incr i} {
+        if {![info exists through($groups($i))]} { set through($groups($i)) 0.0 }
+        set bits [expr ($b(passed$i) - $a(passed$i)) * 8]
+        set through($groups($i)) [expr $through($groups($i)) + $bits]
+    }
+    foreach group [array names through] {
+        lappend out throughput:$group [expr $through($group) / $span]
+    }
+    set jain [expr {$squares > 0 ? $sum * $sum / ($flows * $squares) : 1.0}]
+    lappend out goodput $sum jain $jain
     lappend out utilization [expr ($b(bytes) - $a(bytes)) * 8 / $span / $rate]
     lappend out queue [expr ($b(queue) - $a(queue)) / $span] drops [expr $b(drops) - $a(drops)]
     puts $out

@@ -8,6 +8,7 @@ use windward_sim::text::shell_word;
 
 use crate::ExperimentError;
 use crate::error::nearest;
+use crate::experiment::ns2::{self, Ns2};
 use crate::experiment::worlds::Worlds;
 use crate::experiment::{Effort, Experiment};
 
@@ -40,7 +41,7 @@ pub struct Collection {
     pub files: &'static [File],
     /// Name and text of the summary of a paper (`paper.toml`).
     pub(crate) about: Option<File>,
-    /// Files with readings that they share.
+    /// Files with readings that they share, and with cells in ns-2 (`ns2.toml`).
     pub(crate) beside: &'static [File],
     /// Name and text of the found worlds of its claims (`worlds.toml`), if it has any.
     pub(crate) worlds: Option<File>,
@@ -114,7 +115,7 @@ impl Collection {
             text.ok_or_else(|| no_such(from, format!("no such file comes with `{}`", self.key)))
         };
         let experiment = Experiment::parse_beside(name, text, &beside)?;
-        Ok(Experiment { worlds: self.worlds()?, ..experiment })
+        Ok(Experiment { worlds: self.worlds()?, ns2: self.ns2()?, ..experiment })
     }
 
     /// The nearest worlds of its claims, as far as a search found them.
@@ -131,6 +132,15 @@ impl Collection {
     /// None, as long as the tests pass.
     pub fn proposes(&self) -> Result<Option<String>, ExperimentError> {
         self.about.map(|(name, text)| about::proposes(name, text)).transpose()
+    }
+
+    /// The cells of its experiments in ns-2, if some were measured.
+    ///
+    /// # Errors
+    /// None, as long as the tests pass.
+    pub fn ns2(&self) -> Result<Ns2, ExperimentError> {
+        let found = self.beside.iter().find(|(name, _)| name.rsplit('/').next() == Some(ns2::FILE));
+        found.map_or(Ok(Ns2::default()), |(name, text)| Ns2::parse(name, text))
     }
 
     /// True for a paper.

@@ -21,11 +21,13 @@ use crate::verdict::Verdict;
 mod carrying;
 mod cast;
 mod explanation;
+pub mod ns2;
 mod reader;
 mod reading;
 mod schema;
 pub(crate) mod worlds;
 
+use ns2::Ns2;
 use worlds::Worlds;
 
 pub use carrying::CARRIED;
@@ -64,6 +66,8 @@ pub struct Experiment {
     pub reported: Vec<Reported>,
     /// Found worlds of its claims, and those in which most claims of its paper hold.
     pub worlds: Worlds,
+    /// Cells of its paper's experiments in ns-2.
+    pub ns2: Ns2,
     /// The scenario that the readings and the axes change.
     pub scenario: ScenarioFile,
     /// Factors on the links of its scenarios.
@@ -522,7 +526,8 @@ impl Check {
 }
 
 impl Experiment {
-    /// Reads a file, with the found worlds beside it if there are any; `-` is standard input.
+    /// Reads a file, with the found worlds and the cells in ns-2 beside it if there are any; `-` is
+    /// standard input.
     ///
     /// # Errors
     /// If it cannot be read, or anything in it is wrong.
@@ -530,9 +535,16 @@ impl Experiment {
         let text = ScenarioFile::text(path);
         let text = text.map_err(|error| ExperimentError::Scenario { cell: None, error })?;
         let mut experiment = Self::parse(&ScenarioFile::name(path), &text)?;
-        let found = path.with_file_name(worlds::FILE);
-        if experiment.file != ScenarioFile::STDIN && found.exists() {
+        let beside = |name| {
+            let found = path.with_file_name(name);
+            (experiment.file != ScenarioFile::STDIN && found.exists()).then_some(found)
+        };
+        let (worlds, ns2) = (beside(worlds::FILE), beside(ns2::FILE));
+        if let Some(found) = worlds {
             experiment.worlds = Worlds::read(&found)?;
+        }
+        if let Some(found) = ns2 {
+            experiment.ns2 = Ns2::read(&found)?;
         }
         Ok(experiment)
     }

@@ -17,7 +17,7 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("papers/estcp2010/classes"),
     ],
     about: None,
-    beside: &[file!("papers/estcp2010/readings")],
+    beside: &[file!("papers/estcp2010/readings"), file!("papers/estcp2010/ns2")],
     worlds: Some(file!("papers/estcp2010/worlds")),
     terms: &[
         ("N", "number of flows"),

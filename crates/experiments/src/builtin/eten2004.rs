@@ -16,7 +16,7 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("papers/eten2004/fig9"),
     ],
     about: None,
-    beside: &[file!("papers/eten2004/readings")],
+    beside: &[file!("papers/eten2004/readings"), file!("papers/eten2004/ns2")],
     worlds: Some(file!("papers/eten2004/worlds")),
     terms: &[
         (

@@ -22,7 +22,7 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("papers/lr2008/fig10"),
     ],
     about: None,
-    beside: &[file!("papers/lr2008/readings")],
+    beside: &[file!("papers/lr2008/readings"), file!("papers/lr2008/ns2")],
     worlds: Some(file!("papers/lr2008/worlds")),
     terms: &[
         (

@@ -24,7 +24,7 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("papers/tcpwbr2003/sojourns"),
     ],
     about: None,
-    beside: &[file!("papers/tcpwbr2003/readings")],
+    beside: &[file!("papers/tcpwbr2003/readings"), file!("papers/tcpwbr2003/ns2")],
     worlds: Some(file!("papers/tcpwbr2003/worlds")),
     terms: &[
         ("BE, ERE", "the older and the adaptive bandwidth estimate of TCP Westwood"),

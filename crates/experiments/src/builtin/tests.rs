@@ -217,6 +217,29 @@ fn found_worlds_name_claims_and_values_that_exist() {
 }
 
 #[test]
+fn cells_in_ns2_exist_and_have_the_plain_readings() {
+    for collection in collections() {
+        let ns2 = collection.ns2().unwrap();
+        let experiments = collection.experiments().unwrap();
+        for cell in &ns2.cells {
+            let place = format!("{}:{}", cell.experiment, cell.text);
+            let own = experiments.iter().find(|e| e.id == cell.experiment).expect(&place);
+            own.find(cell.value.leaf().unwrap()).expect(&place);
+            for reading in &own.readings {
+                // ns-2 was given other values, or a new reading: measure again.
+                if let Some(label) = ns2.plain.get(&reading.name) {
+                    let plain = &reading.plain_value().label;
+                    assert_eq!(label, plain, "{place}: {}; see {}", reading.name, ns2.script);
+                }
+            }
+        }
+        let known =
+            |name: &String| experiments.iter().flat_map(|e| &e.readings).any(|r| r.name == *name);
+        assert!(ns2.plain.keys().all(known), "{}: {:?}", collection.key, ns2.plain);
+    }
+}
+
+#[test]
 fn known_exceptions_of_controls_name_checks_that_exist() {
     let text = include_str!("../../../../docs/controls.toml");
     let all = all().unwrap();

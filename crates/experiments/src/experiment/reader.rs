@@ -12,6 +12,7 @@ use windward_sim::strict_toml::{
 use windward_sim::text::is_formula;
 
 use super::cast::{AGAINST, STANDARDS, SUBJECT, SUBJECTS, is_taken, same_name};
+use super::ns2::Ns2;
 use super::worlds::{VERDICTS, Worlds};
 use super::{
     Asked, Axis, Caption, Cast, Check, Claim, Experiment, Explanation, History, Margin, Metric,
@@ -334,6 +335,7 @@ fn read(
         plots,
         scenario,
         worlds: Worlds::default(),
+        ns2: Ns2::default(),
         scaling: Scaling::NONE,
         all_readings: false,
         revision: Revision {
