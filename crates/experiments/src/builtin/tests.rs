@@ -152,6 +152,44 @@ fn each_choice_is_fixed_for_a_reason_or_a_reading() {
     }
 }
 
+/// Values that set two keys differently, each with the reason why they are one thing.
+const PAIRS: &[(&str, &str)] = &[("sojourns", "the durations of both states in one proportion")];
+
+/// One value of a reading is one assumption.
+#[test]
+fn each_value_of_a_reading_changes_one_thing() {
+    for paper in PAPERS {
+        let experiments = paper.experiments().unwrap();
+        for reading in experiments.iter().flat_map(|e| &e.readings) {
+            let plain = reading.plain_value();
+            for value in reading.others() {
+                let settings = value.set.iter().filter(|pair| !plain.set.contains(pair));
+                let private = value.at.iter().flat_map(|(_, set)| set);
+                let mut values: Vec<&str> =
+                    settings.chain(private).map(|(_, value)| value.as_str()).collect();
+                values.sort_unstable();
+                values.dedup();
+                let one = values.len() <= 1 || PAIRS.iter().any(|(name, _)| *name == reading.name);
+                assert!(one, "{}: {} = {}: {values:?}", paper.key, reading.name, value.label);
+            }
+        }
+    }
+}
+
+/// A changed check makes the file unreadable until its explanation was looked at, and a measured
+/// number in an explanation comes from the runs.
+#[test]
+fn each_explanation_names_its_check_and_types_no_measured_number() {
+    for paper in PAPERS {
+        for claim in paper.experiments().unwrap().iter().flat_map(|e| &e.claims) {
+            let Some(explanation) = &claim.explanation else { continue };
+            assert!(!explanation.explains.is_empty(), "{}", claim.id);
+            let text = explanation.text(|_| None);
+            assert!(!text.contains(" +- "), "{}: {text}", claim.id);
+        }
+    }
+}
+
 #[test]
 fn a_changed_check_quotes_its_paper() {
     let all = all().unwrap();

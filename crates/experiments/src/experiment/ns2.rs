@@ -123,7 +123,7 @@ fn cell(table: &Section<'_>) -> Result<Ns2Cell> {
     let Ns2CellKeys { experiment, value, mean, low, high, seeds } = Ns2CellKeys::read(table)?;
     let text = value.text()?.to_owned();
     let parsed = Expression::<Cell>::parse(&text).map_err(|wrong| value.error(wrong))?;
-    if !parsed.leaf().is_some_and(|cell| cell.experiment.is_none()) {
+    if parsed.leaf().is_none_or(|cell| cell.experiment.is_some()) {
         return Err(value.error("expected one cell of the experiment, as `fairness[reno, 1%]`"));
     }
     if !(low <= mean && mean <= high) {
