@@ -49,8 +49,8 @@ crate::parameters! {
         "sum over packets, or the paper's rejected first version";
     congestion_flag: CongestionFlag = CongestionFlag::Count,
         ValueKind::Word(CongestionFlag::WORDS), "",
-        "count of window changes in every packet, or a bit, once: the paper's words, which lost \
-         ACKs undo";
+        "count of window changes in every packet, or a bit, once: the paper's words, which ACKs in \
+         flight undo";
 }
 
 crate::words!(Formula { Incremental = "incremental", PerWindow = "per-window" });
@@ -75,10 +75,9 @@ pub enum CongestionFlag {
     /// first packet that carries it. Acknowledgments echo the count, and the sender ignores those
     /// sent before the receiver knew of the change.
     Count,
-    /// One bit on the first packet after each reset, and the sender applies every window that comes
-    /// back: the paper, literally. The bit is lost with its packet, and acknowledgments in flight
-    /// at that moment restore the old window: with 30 % of them lost a single flow has four times
-    /// the timeouts and a fifth less goodput.
+    /// One bit on the first packet after each change, and the sender applies every window that
+    /// comes back: the paper, literally. The bit is lost with its packet, and acknowledgments in
+    /// flight at that moment restore the old window.
     Once,
 }
 

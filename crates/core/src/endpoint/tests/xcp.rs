@@ -138,12 +138,14 @@ fn taken_at_its_word_the_acknowledgment_undoes_the_reset() {
     let (mut line, late) = timeout_with_an_ack_on_its_way(CongestionFlag::Once);
     line.sender.on_ack(line.now, &late);
     line.cwnd(8.0);
-    // And the bit of the second timeout makes the receiver forget the grant of the first.
+    // The second timeout changes no window, sets no bit, and the receiver keeps its 31.
     let (mut line, _) = timeout_with_an_ack_on_its_way(CongestionFlag::Once);
+    assert_eq!(line.flags().last(), Some(&1));
     line.grant(1, 30.0);
     line.at(1200, AckLost(1), &[]);
     line.at(3100, TimerExpires, &[1]);
-    assert_eq!(line.flags().last(), Some(&1));
-    line.at(3200, Arrives(1), &[2]);
-    line.cwnd(1.0);
+    assert_eq!(line.flags().last(), Some(&0));
+    let next: Vec<u64> = (2..33).collect();
+    line.at(3200, Arrives(1), &next);
+    line.cwnd(31.0);
 }

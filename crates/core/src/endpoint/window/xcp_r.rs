@@ -61,12 +61,13 @@ impl ControllerPart for XcpR {
 
 impl XcpR {
     fn set(&mut self, cwnd: f64) {
-        // If a second timeout sets a window of 1 to 1 nothing changes: the growth that the receiver
-        // has computed since, and that a lost acknowledgment carried, remains valid.
+        // The flag is for a window that the sender modifies. A second timeout sets 1 to 1, and
+        // "cwnd' remains unchanged at the receiver side" (section IV.B): the next acknowledgment
+        // brings the growth that a lost one carried.
         if cwnd != self.cwnd {
             self.changes = self.changes.wrapping_add(1);
+            self.unannounced = true;
         }
-        self.unannounced = true;
         self.cwnd = cwnd;
     }
 }
