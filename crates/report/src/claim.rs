@@ -20,9 +20,11 @@ const FEW_CHECKS: usize = 6;
 
 /// Writes a row for each claim that is not of a suite.
 pub(crate) fn rows(html: &mut String, group: &Group<'_>) {
-    html.push_str(
-        "<div class=\"scroll\" tabindex=\"0\"><table class=\"rows\">\n<thead><tr><th>Claim</th><th>The \
-         source</th><th>Its number</th><th>Plain</th><th>Nearest world</th></tr></thead>\n<tbody>\n",
+    let _ = writeln!(
+        html,
+        "<div class=\"scroll\" tabindex=\"0\"><table class=\"rows\">\n<thead><tr><th>Claim</th><th>{}</th>\
+         <th>Stated number</th><th>Plain</th><th>Nearest world</th></tr></thead>\n<tbody>",
+        if group.is_paper() { "The paper" } else { "In words" }
     );
     for claim in group.claims.iter().filter(|claim| claim.asked.is_none()) {
         row(html, group, claim);
@@ -49,18 +51,16 @@ fn row(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
         let _ = write!(plain, " <small>{}</small>", escape(&edition));
     }
     if let Some(check) = here {
-        let _ = write!(plain, "<br>{}<br>{}", code(&check.text), escape(&check.measured()));
+        let _ = write!(plain, "<br>{}<br>{}", code(&check.text), measured(group, claim, check));
     }
     let mut world = String::new();
     match nearest {
         Some(reading) => {
-            if claim.verdict == Verdict::Held {
-                world.push_str(fails(reading));
-            }
+            world.push_str(begin(claim, reading));
             world += &assumptions(reading);
             let _ = write!(world, "<br>{}", verdict_of(reading));
             if let (Some(here), Some(there)) = (here, there) {
-                let _ = write!(world, " {}", escape(&there.measured_beside(here)));
+                let _ = write!(world, " {}", measured_beside(group, claim, there, here));
             }
             if let Some(nearer) = words::nearer(claim) {
                 let _ = write!(world, "<br><small>{nearer}</small>");
@@ -106,7 +106,8 @@ fn stated(group: &Group<'_>, claim: &ClaimResult) -> String {
     let rows = rows.filter(|row| is_checked(claim, row));
     let number = |row: &ReportedRow| {
         let how = if row.digitised { "digitised, " } else { "" };
-        format!("{} <small>({how}{})</small>", row.paper(), escape(&row.what))
+        let unit = unit(group, claim, &row.what);
+        format!("{}{unit} <small>({how}{})</small>", row.paper(), escape(&row.what))
     };
     let numbers: Vec<String> = rows.map(number).collect();
     if numbers.is_empty() { "\u{2013}".to_owned() } else { numbers.join("<br>") }
@@ -133,6 +134,42 @@ fn cells(text: &str) -> Vec<&str> {
         Some(&text[start..=end])
     };
     text.match_indices('[').filter_map(cell).collect()
+}
+
+/// The unit of an expression, if all its cells have the same and it is no quotient: ` bit/s`.
+fn unit(group: &Group<'_>, claim: &ClaimResult, text: &str) -> String {
+    let first = text.split(", or ").next().unwrap_or(text);
+    let of_cell = |cell: &str| -> Option<&str> {
+        let name = cell.split('[').next()?;
+        let (experiment, metric) = name.split_once(':').unwrap_or((&claim.figure, name));
+        let section = group.sections.iter().find(|section| section.id == experiment)?;
+        let units = section.method.units.iter();
+        units.clone().find(|(known, _)| known == metric).map(|(_, unit)| unit.as_str())
+    };
+    let mut units: Vec<Option<&str>> = cells(first).into_iter().map(of_cell).collect();
+    units.dedup();
+    match units[..] {
+        [Some(unit)] if !first.contains(" / ") => format!(" {unit}"),
+        _ => String::new(),
+    }
+}
+
+/// The numbers of a check with their unit.
+fn measured(group: &Group<'_>, claim: &ClaimResult, check: &CheckResult) -> String {
+    let unit =
+        if check.difference.is_some() { unit(group, claim, &check.text) } else { String::new() };
+    format!("{}{unit}", escape(&check.measured()))
+}
+
+/// The same after those of another check.
+fn measured_beside(
+    group: &Group<'_>,
+    claim: &ClaimResult,
+    there: &CheckResult,
+    here: &CheckResult,
+) -> String {
+    let text = if there.text == here.text { String::new() } else { code(&there.text) + ": " };
+    format!("{text}{}", measured(group, claim, there))
 }
 
 /// The reading in which the verdict changes with the fewest assumptions.
@@ -170,11 +207,13 @@ fn assumptions(reading: &ReadingResult) -> String {
     lines.collect::<Vec<_>>().join("<br>")
 }
 
-/// Words before the assumptions with which a claim that is held plainly fails.
-fn fails(reading: &ReadingResult) -> &'static str {
-    match reading.verdict {
-        Verdict::NotHeld => "fails with ",
-        _ => "fails, in a search, with ",
+/// Words before the assumptions of the nearest world.
+fn begin(claim: &ClaimResult, reading: &ReadingResult) -> &'static str {
+    match (claim.verdict, reading.verdict) {
+        (Verdict::Held, Verdict::NotHeld) => "fails with ",
+        (Verdict::Held, _) => "fails, in a search, with ",
+        (_, Verdict::Held) => "holds with ",
+        _ => "holds, in a search, with ",
     }
 }
 
@@ -217,20 +256,24 @@ pub(crate) fn page(html: &mut String, group: &Group<'_>, claim: &ClaimResult, fr
             escape(place)
         );
     }
+    let answer = match claim.belief() {
+        Belief::Nothing | Belief::ToCome => String::new(),
+        _ => format!(". Answer: {}", escape(&words::answer(claim))),
+    };
+    let nearer = words::nearer(claim).map_or_else(String::new, |nearer| format!("; {nearer}"));
     let _ = writeln!(
         html,
-        "<p>{} Plainly {}. Answer: {}{}.</p>\n<p class=\"setting\">Holds if: {}.</p>",
+        "<p>{} Plainly {}{}{nearer}.</p>\n<p class=\"setting\">Holds if: {}.</p>",
         square::small(group, claim),
         badge_of(claim),
-        escape(&words::answer(claim)),
-        words::nearer(claim).map_or_else(String::new, |nearer| format!("; {nearer}")),
+        answer,
         escape(claim.expected.trim_end_matches('.'))
     );
     body(html, group, claim);
 }
 
 /// Writes a claim of a suite among those of its experiment.
-pub(crate) fn block(html: &mut String, claim: &ClaimResult) {
+pub(crate) fn block(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
     let _ = writeln!(
         html,
         "<article id=\"{}\">\n<h4>{} {}</h4>\n<p>{}</p>\n<p><small>Holds if: {}</small></p>",
@@ -240,16 +283,19 @@ pub(crate) fn block(html: &mut String, claim: &ClaimResult) {
         escape(&claim.claim),
         escape(&claim.expected)
     );
-    checks(html, claim);
+    checks(html, group, claim);
     why(html, claim);
-    readings(html, claim);
+    readings(html, group, claim);
     html.push_str("</article>\n");
 }
 
 fn body(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
-    let unchecked = not_checked(claim);
-    if !unchecked.is_empty() {
-        let _ = writeln!(html, "<p>{}</p>", unchecked.trim_start_matches("<br>"));
+    if !claim.history.not_checked.is_empty() {
+        html.push_str("<p><b>Not checked</b></p>\n<ul>\n");
+        for part in &claim.history.not_checked {
+            let _ = writeln!(html, "<li>{}</li>", prose(part));
+        }
+        html.push_str("</ul>\n");
     }
     if !claim.calibrated.is_empty() {
         let _ = writeln!(
@@ -260,9 +306,9 @@ fn body(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
         );
     }
     html.push_str("<h2>Checks</h2>\n");
-    checks(html, claim);
+    checks(html, group, claim);
     editions(html, claim);
-    world(html, claim);
+    world(html, group, claim);
     if is_explained(claim) {
         html.push_str("<h2>Explanation</h2>\n");
         why(html, claim);
@@ -278,19 +324,19 @@ fn body(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
             id = escape(&section.id)
         );
     }
-    readings(html, claim);
+    readings(html, group, claim);
 }
 
 /// Writes the checks: all if they are few, else those that decide, and the others folded.
-fn checks(html: &mut String, claim: &ClaimResult) {
+fn checks(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
     let all: Vec<&CheckResult> = claim.checks.iter().collect();
     if all.len() <= FEW_CHECKS {
-        return table(html, &all);
+        return table(html, group, claim, &all);
     }
     let (decide, rest): (Vec<&CheckResult>, Vec<&CheckResult>) =
         all.iter().partition(|check| check.verdict == claim.verdict);
     let (shown, more) = decide.split_at(decide.len().min(FEW_CHECKS));
-    table(html, shown);
+    table(html, group, claim, shown);
     let rest: Vec<&CheckResult> = more.iter().chain(&rest).copied().collect();
     let verdicts = Verdict::ALL.map(|v| (v, rest.iter().filter(|c| c.verdict == v).count()));
     let verdicts = verdicts.iter().filter(|(_, n)| *n > 0).map(|(v, n)| format!("{n} {v}"));
@@ -301,20 +347,20 @@ fn checks(html: &mut String, claim: &ClaimResult) {
         count(rest.len(), "more check"),
         verdicts.join(", ")
     );
-    table(html, &rest);
+    table(html, group, claim, &rest);
     html.push_str("</details>\n");
 }
 
-fn table(html: &mut String, checks: &[&CheckResult]) {
+fn table(html: &mut String, group: &Group<'_>, claim: &ClaimResult, checks: &[&CheckResult]) {
     html.push_str(
         "<div class=\"scroll\" tabindex=\"0\"><table class=\"checks\">\n<thead><tr><th>Check</th><th>Measured \
          [interval]</th><th>Runs</th><th>Verdict</th><th>Edition</th><th>Control</th></tr></thead>\n\
          <tbody>\n",
     );
     for check in checks {
-        let mut measured = check.measured();
+        let mut measured = measured(group, claim, check);
         if let (Some(trouble), Some(_)) = (&check.trouble, check.difference) {
-            let _ = write!(measured, " ({trouble})");
+            let _ = write!(measured, " ({})", escape(trouble));
         }
         let was = check.was.as_ref().map(|was| format!("<br><small>was: {}</small>", code(was)));
         let _ = writeln!(
@@ -322,7 +368,7 @@ fn table(html: &mut String, checks: &[&CheckResult]) {
             "<tr><td>{}{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
             code(&check.text),
             was.unwrap_or_default(),
-            escape(&measured),
+            measured,
             check.repetitions,
             badge(check.verdict),
             check.edition,
@@ -368,7 +414,7 @@ fn editions(html: &mut String, claim: &ClaimResult) {
 }
 
 /// Writes the nearest world in which the verdict is another, and the search for it.
-fn world(html: &mut String, claim: &ClaimResult) {
+fn world(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
     let nearest = nearest(claim);
     if nearest.is_none() && claim.worlds.search.is_none() {
         return;
@@ -401,8 +447,8 @@ fn world(html: &mut String, claim: &ClaimResult) {
                     html,
                     ". {}: {} plainly, {} there",
                     code(&here.text),
-                    escape(&here.measured()),
-                    escape(&there.measured_beside(here))
+                    measured(group, claim, here),
+                    measured_beside(group, claim, there, here)
                 );
             }
             html.push_str(".</p>\n");
@@ -459,7 +505,7 @@ fn why(html: &mut String, claim: &ClaimResult) {
 }
 
 /// Writes the verdict with each other value of a choice.
-fn readings(html: &mut String, claim: &ClaimResult) {
+fn readings(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
     if claim.readings.is_empty() {
         if claim.to_come + claim.left_out > 0 {
             let words = escape(&claim.in_readings());
@@ -478,7 +524,7 @@ fn readings(html: &mut String, claim: &ClaimResult) {
         let telling =
             turned.or_else(|| reading.checks.iter().find(|c| c.verdict == reading.verdict));
         if let Some(check) = telling {
-            let _ = write!(html, "<br>{}: {}", code(&check.text), escape(&check.measured()));
+            let _ = write!(html, "<br>{}: {}", code(&check.text), measured(group, claim, check));
         }
         html.push_str("</li>\n");
     }

@@ -41,7 +41,7 @@ pub(super) fn part(html: &mut String, group: &Group<'_>, all: &[Group<'_>], fron
     choices(html, group);
     contents(html, group);
     for section in &group.sections {
-        figure(html, section);
+        figure(html, group, section);
     }
 }
 
@@ -118,7 +118,7 @@ fn in_worlds(
     charts.filter(|(_, chart)| !chart.panels.is_empty())
 }
 
-fn figure(html: &mut String, section: &ExperimentSection) {
+fn figure(html: &mut String, group: &Group<'_>, section: &ExperimentSection) {
     let id = escape(&section.id);
     let _ = writeln!(
         html,
@@ -153,7 +153,7 @@ fn figure(html: &mut String, section: &ExperimentSection) {
     playground::links(html, &section.origin.playground);
     method(html, section);
     for claim in section.found.claims.iter().filter(|claim| claim.asked.is_some()) {
-        claim::block(html, claim);
+        claim::block(html, group, claim);
     }
     html.push_str("</section>\n");
 }

@@ -48,6 +48,8 @@ pub(crate) struct Method {
     pub(crate) warnings: Vec<String>,
     pub(crate) choices: Vec<String>,
     pub(crate) readings: Vec<Choice>,
+    /// Metrics with their units, as `bit/s`.
+    pub(crate) units: Vec<(String, String)>,
 }
 
 /// Results. Claims and reported numbers are added later.
@@ -145,6 +147,7 @@ impl ExperimentSection {
                 warnings: plan.warnings().into_iter().map(str::to_owned).collect(),
                 choices: experiment.caption.choices.clone(),
                 readings: experiment.readings.iter().map(choice).collect(),
+                units: units(experiment),
             },
             found: Findings {
                 charts,
@@ -170,6 +173,26 @@ pub(super) fn key_of(experiment: &Experiment) -> Option<&str> {
     let chapter = experiment.caption.chapter.as_deref();
     let collection = || builtin::collection_of(experiment).map(|c| c.key);
     chapter.or_else(collection).or(experiment.caption.paper.as_deref())
+}
+
+/// The units of the metrics that charts show.
+fn units(experiment: &Experiment) -> Vec<(String, String)> {
+    let plots = experiment.plots.iter().flat_map(|plot| {
+        let metrics = match &plot.kind {
+            PlotKind::Lines { metrics, .. } | PlotKind::Dots { metrics, .. } => &metrics[..],
+            PlotKind::Time { .. } => &[],
+        };
+        let unit = match plot.unit.name {
+            "kbit/s" | "Mbit/s" | "Gbit/s" => "bit/s",
+            "s" | "ms" => "s",
+            "packets" => "packets",
+            _ => "",
+        };
+        metrics.iter().map(move |metric| (*metric, unit))
+    });
+    let named = plots.filter(|(_, unit)| !unit.is_empty());
+    let named = named.map(|(metric, unit)| (experiment.metrics[metric].name.clone(), unit));
+    named.map(|(metric, unit)| (metric, unit.to_owned())).collect()
 }
 
 /// Command and facts for reproducing the results.

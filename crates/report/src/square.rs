@@ -162,7 +162,7 @@ pub(crate) fn row(html: &mut String, group: &Group<'_>) {
             format!("{id}: {}{corner}. {}", escape(&words::answer(claim)), escape(&claim.claim));
         let _ = writeln!(
             html,
-            "<li><a class=\"{}\" href=\"{}\" title=\"{words}\" aria-label=\"{words}\"><small>{id}</small>\
+            "<li><a class=\"{}\" href=\"{}\" title=\"{words}\"><small>{id}</small>\
              <b>{}</b></a></li>",
             classes(group, claim),
             escape(&group.place_of(claim)),

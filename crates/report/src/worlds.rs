@@ -45,9 +45,9 @@ pub(crate) fn answer(html: &mut String, group: &Group<'_>) {
         };
         let _ = writeln!(
             html,
-            "<p><b>Together</b> {} hold in one world of a search ({}), with {}: {}. In this report {held} of \
+            "<p><b>Together</b>: in one world of a search {} held ({}), with {}: {}. In this report {held} of \
              {judged} judged claims hold there{left_out}.</p>",
-            world.claims.len(),
+            count(world.claims.len(), "claim"),
             escape(&world.claims.join(", ")),
             count(assumptions, "assumption"),
             words.join("; ")

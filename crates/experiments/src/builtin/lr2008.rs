@@ -21,7 +21,7 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("papers/lr2008/fig9"),
         file!("papers/lr2008/fig10"),
     ],
-    about: None,
+    about: Some(file!("papers/lr2008/paper")),
     beside: &[file!("papers/lr2008/readings"), file!("papers/lr2008/ns2")],
     worlds: Some(file!("papers/lr2008/worlds")),
     terms: &[

@@ -23,7 +23,7 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("papers/tcpwbr2003/friendliness"),
         file!("papers/tcpwbr2003/sojourns"),
     ],
-    about: None,
+    about: Some(file!("papers/tcpwbr2003/paper")),
     beside: &[file!("papers/tcpwbr2003/readings"), file!("papers/tcpwbr2003/ns2")],
     worlds: Some(file!("papers/tcpwbr2003/worlds")),
     terms: &[

@@ -23,7 +23,7 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("papers/xcpr2005/red"),
         file!("papers/xcpr2005/start-up"),
     ],
-    about: None,
+    about: Some(file!("papers/xcpr2005/paper")),
     beside: &[file!("papers/xcpr2005/readings"), file!("papers/xcpr2005/readings-1gbit")],
     worlds: Some(file!("papers/xcpr2005/worlds")),
     terms: &[

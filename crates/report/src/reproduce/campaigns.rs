@@ -324,12 +324,12 @@ fn found_worlds_are_judged_again_and_shown() {
     let page = fs::read_to_string(dir.path().join("own-experiments.html")).unwrap();
     for text in [
         &tally,
-        "Delay: 9 ms instead of 20 ms (fit)",
+        "holds with Delay: 9 ms instead of 20 ms (fit)",
         // All claims hold plainly or in their nearest world.
         "<th title=\"\">nearest<br><small>3/3</small></th>",
         // The charts of both, on the same axes.
         "<figcaption>Nearest world of C2</figcaption>",
-        "<b>Together</b> 1 hold in one world of a search (C2), with 2 assumptions: ",
+        "<b>Together</b>: in one world of a search 1 claim held (C2), with 2 assumptions: ",
     ] {
         assert!(page.contains(text), "{text} in {page}");
     }
