@@ -177,15 +177,17 @@ pub(crate) fn verdicts(claims: &[ClaimResult]) -> String {
     for claim in claims {
         text += &format!("{:<4} {:<12}  {}\n", claim.id, claim.verdict, claim.claim);
         let indent = " ".repeat(18);
-        if claim.of() + claim.left_out > 1 {
-            text += &format!("{indent} {}", claim.in_readings());
+        let held = claim.belief() == Belief::Nothing;
+        let answer = if held { String::new() } else { words::full_answer(claim) };
+        let in_readings = claim.in_readings();
+        // An answer without a search has it too.
+        if claim.of() + claim.left_out > 1 && !answer.contains(&in_readings) {
+            text += &format!("{indent} {in_readings}");
             if !claim.calibrated.is_empty() {
                 text += &format!("; calibrated: {}", claim.calibrated.join(", "));
             }
             text.push('\n');
         }
-        let held = claim.belief() == Belief::Nothing;
-        let answer = if held { String::new() } else { words::full_answer(claim) };
         for line in [words::edition(claim), answer].iter().filter(|line| !line.is_empty()) {
             text += &format!("{indent} {line}\n");
         }

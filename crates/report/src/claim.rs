@@ -315,7 +315,7 @@ fn body(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
     }
     if let Some(section) = group.section_of(claim) {
         let _ = writeln!(html, "<h2>{}</h2>", escape(&figure::heading(section)));
-        figure::charts(html, section, "h3");
+        figure::charts(html, section, Some(&claim.id), "h3");
         let _ = writeln!(
             html,
             "<p class=\"setting\">{} <a href=\"{}#{id}\">Setting and choices</a></p>",
@@ -400,17 +400,18 @@ fn editions(html: &mut String, claim: &ClaimResult) {
     let History { before, changed, verdict_before, .. } = &claim.history;
     let _ = writeln!(
         html,
-        "<h2>Changed when results were known</h2>\n<p><b>{}{}</b>, now: {}.</p>",
+        "<h2>Changed when results were known</h2>\n<p><b>{}{}</b>{}.</p>",
         edition[..1].to_uppercase(),
         escape(&edition[1..]),
-        claim.verdict
+        verdict_before.map_or_else(String::new, |_| format!(", now: {}", claim.verdict))
     );
     if let Some(before) = before {
         let badge = verdict_before.map_or_else(String::new, |verdict| badge(verdict) + " ");
         let _ = writeln!(html, "<p class=\"before\">Before: {badge}{}</p>", prose(before));
     }
-    let why = changed.as_deref().unwrap_or("The bound was written when results were known.");
-    let _ = writeln!(html, "<p>{}</p>", prose(why));
+    if let Some(changed) = changed {
+        let _ = writeln!(html, "<p>{}</p>", prose(changed));
+    }
 }
 
 /// Writes the nearest world in which the verdict is another, and the search for it.

@@ -82,13 +82,22 @@ pub(super) fn heading(section: &ExperimentSection) -> String {
     format!("{}{}", figure.map_or_else(String::new, |f| format!("{f}. ")), section.place.title)
 }
 
-/// Writes the charts of an experiment; `level` is that of the headings over several panels.
-pub(super) fn charts(html: &mut String, section: &ExperimentSection, level: &str) {
+/// Writes the charts of an experiment, plainly and in nearest worlds: that of one claim, or all.
+/// `level` is that of the headings over several panels.
+pub(super) fn charts(
+    html: &mut String,
+    section: &ExperimentSection,
+    claim: Option<&str>,
+    level: &str,
+) {
     for (number, chart) in section.found.charts.iter().enumerate() {
         if let (Some(title), true) = (&chart.title, chart.panels.len() > 1) {
             let _ = writeln!(html, "<{level}>{}</{level}>", escape(title));
         }
-        let worlds: Vec<_> = in_worlds(section, number).collect();
+        let of_claim = |(claims, _): &(&Vec<String>, &Chart)| {
+            claim.is_none_or(|id| claims.iter().any(|claim| claim == id))
+        };
+        let worlds: Vec<_> = in_worlds(section, number).filter(of_claim).collect();
         let plain = if worlds.is_empty() { String::new() } else { caption("Plain reading") };
         html.push_str("<div class=\"panels\">\n");
         for panel in &chart.panels {
@@ -125,7 +134,7 @@ fn figure(html: &mut String, group: &Group<'_>, section: &ExperimentSection) {
         "<section class=\"figure\" id=\"{id}\">\n<h3>{}</h3>",
         escape(&heading(section))
     );
-    charts(html, section, "h4");
+    charts(html, section, None, "h4");
     let claims = section.found.claims.iter().filter(|claim| claim.asked.is_none());
     let claims = claims.map(|claim| {
         let id = escape(&claim.id);

@@ -32,7 +32,7 @@ impl Lead for Reproduction {
         for section in groups.iter().filter(|group| group.is_own()).flat_map(|g| &g.sections) {
             let heading = escape(&figure::heading(section));
             let _ = writeln!(html, "<section class=\"figure\">\n<h2>{heading}</h2>");
-            figure::charts(html, section, "h3");
+            figure::charts(html, section, None, "h3");
             html.push_str("</section>\n");
         }
         claims(html, groups);

@@ -39,14 +39,18 @@ pub(crate) fn answer(html: &mut String, group: &Group<'_>) {
         let words: Vec<String> = words.into_iter().map(|word| escape(&assumption(word))).collect();
         let verdicts = claims.iter().filter_map(|c| c.in_joint(i));
         let (judged, held) = counts(verdicts);
-        let left_out = match own().filter(|own| own.reading.left_out).count() {
-            0 => String::new(),
-            n => format!("; a quick run leaves out {n}, <code>--full</code> judges them"),
+        let left_out = own().filter(|own| own.reading.left_out).count();
+        let here = match (judged, left_out) {
+            (0, _) => "A quick run does not judge it; <code>--full</code> does".to_owned(),
+            (_, 0) => format!("In this report {held} of {judged} judged claims hold there"),
+            (_, n) => format!(
+                "In this report {held} of {judged} judged claims hold there; a quick run leaves out {n}, \
+                 <code>--full</code> judges them"
+            ),
         };
         let _ = writeln!(
             html,
-            "<p><b>Together</b>: in one world of a search {} held ({}), with {}: {}. In this report {held} of \
-             {judged} judged claims hold there{left_out}.</p>",
+            "<p><b>Together</b>: in one world of a search {} held ({}), with {}: {}. {here}.</p>",
             count(world.claims.len(), "claim"),
             escape(&world.claims.join(", ")),
             count(assumptions, "assumption"),

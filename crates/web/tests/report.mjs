@@ -1,4 +1,4 @@
-// Looks at reports of `windward sweep` and `windward evaluate` in Chromium, narrow and wide, light and dark: node
+// Looks at reports of `windward sweep`, `windward reproduce` and `windward evaluate` in Chromium, narrow and wide, light and dark: node
 // tests/report.mjs. Options and variables are those of browser.mjs.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -11,6 +11,7 @@ let failed;
 try {
     for (const words of [
         ["sweep", join(root, "experiments/examples/loss-sweep.toml")],
+        ["reproduce", "lr2008-fig9"],
         ["evaluate", "cubic", "bbr", "--only", "high-loss"],
     ]) {
         const out = join(folder, words[0]);
