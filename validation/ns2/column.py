@@ -53,7 +53,7 @@ def estcp2010():
 
 
 def eten2004():
-    plain = {"acks": "each segment", "timers": "Karn", "scoreboard": "cleared", "queue": "round trip",
+    plain = {"acks": "each segment", "rtt": "Karn", "scoreboard": "cleared", "queue": "round trip",
              "ber": "as printed"}
     for figure, link, with_timeouts in (("fig1", "lfn", True), ("fig2", "sfn", False)):
         for ber in ("0", "1e-9", "1e-8", "1e-7", "1e-6", "1e-5"):
