@@ -14,8 +14,7 @@ import re
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent
-PAGE = ROOT / "docs" / "validation.md"
+PAGE = HERE.parent / "docs" / "validation.md"
 NS2 = HERE / "ns2" / "results.csv"
 AGREEMENT = HERE / "compare" / "agreement.csv"
 PROGRAMS = HERE / "compare" / "programs.csv"

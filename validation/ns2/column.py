@@ -4,9 +4,9 @@
     validation/ns2/column.py              all papers
     validation/ns2/column.py lr2008       one of them
 
-Writes experiments/papers/PAPER/ns2.toml, and the tables of docs/validation.md. Scenarios are those of the
-plain readings in quick runs. Where a reading that ns-2 was given is no longer plain, a test fails: change
-`PAPERS` and run this again.
+Writes experiments/papers/PAPER/ns2.toml. The scenarios are those of the plain readings in quick runs, and
+`plain` below has the readings that ns-2 was given. If one of them is no longer the plain reading, a test
+fails: change `plain` and the arguments of ns-2, and run this again.
 """
 
 import concurrent.futures
@@ -16,12 +16,11 @@ import statistics
 import sys
 
 import compare
-import page
 
-SEEDS = 32
-# Student's t, 97.5 %, 31 degrees of freedom.
-T = 2.0395
-PAPERS = page.ROOT / "experiments" / "papers"
+SEEDS = 16
+# Student's t, 97.5 %, 15 degrees of freedom.
+T = 2.1314
+PAPERS = compare.ROOT / "experiments" / "papers"
 
 # Karn's rule: without the 10 bytes that ns-2 counts for time stamps.
 KARN = "timestamps_:false,packetSize_:960"
@@ -32,8 +31,10 @@ def lr2008():
     plain = {"rwnd": "65 packets", "rto": "200 ms", "rtt": "Karn", "queue": "DropTail", "buffer": "50 packets",
              "dupacks": "3"}
     words = {"topology": "lr-shared", "extra": f"{KARN},window_:65", "duration": 100, "warmup": 20}
-    for figure, protocol in (("fig3", "xcp-dumb"), ("fig8", "reno")):
-        for loss in ("0.1%", "0.5%", "1%", "2%", "5%", "10%"):
+    losses = ("0.1%", "0.5%", "1%", "2%", "5%")
+    # At 10 %, XCP of ns-2 2.35 ends with a floating-point exception with some seeds.
+    for figure, protocol, losses in (("fig3", "xcp-dumb", losses), ("fig8", "reno", (*losses, "10%"))):
+        for loss in losses:
             yield plain, figure, words | {"protocol": protocol, "loss": share(loss)}, {
                 f"fairness[{protocol}, {loss}]": FAIRNESS}
     for delay in ("5 ms", "20 ms", "40 ms", "60 ms", "80 ms", "100 ms", "150 ms"):
@@ -56,7 +57,7 @@ def eten2004():
     plain = {"acks": "each segment", "rtt": "Karn", "scoreboard": "cleared", "queue": "round trip",
              "ber": "as printed"}
     for figure, link, with_timeouts in (("fig1", "lfn", True), ("fig2", "sfn", False)):
-        for ber in ("0", "1e-9", "1e-8", "1e-7", "1e-6", "1e-5"):
+        for ber in ("1e-8", "1e-7", "1e-6", "1e-5"):
             values = {f"goodput[sack, {ber}]": "goodput"}
             if with_timeouts and float(ber) >= 1e-7:
                 values[f"timeouts[sack, {ber}]"] = "timeouts"
@@ -132,7 +133,6 @@ def main():
                 pool.shutdown(cancel_futures=True)
                 return 2
             (PAPERS / name / "ns2.toml").write_text(text, encoding="utf-8")
-    page.write()
     return 0
 
 

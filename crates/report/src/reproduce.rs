@@ -23,7 +23,7 @@ use crate::matrix;
 use crate::page::{Provenance, Standing};
 use crate::playground;
 use crate::plot::{self, Chart, Drawing};
-use crate::section::{ExperimentSection, InWorlds, manifest, reported};
+use crate::section::{self, ExperimentSection, InWorlds, manifest, reported};
 use crate::words::Tally;
 
 /// Result of a reproduction.
@@ -374,6 +374,7 @@ impl Writer<'_> {
             (section.found.charts, section.found.nearest) =
                 charts(&self.plainly[index], &self.nearest[index]);
             section.found.reported = reported(experiment, &measured, &section.found.claims);
+            section.found.ns2 = section::ns2(experiment, &measured);
             self.folder.keep(&section.id, section)?;
         }
         self.stale.retain(|index| self.results[*index].is_none());

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 use windward_core::units::Duration;
 use windward_experiments::builtin;
 use windward_experiments::claims::{CellSamples, ClaimResult, SampledCells, Verdict, number};
+use windward_experiments::experiment::ns2::Ns2Cell;
 use windward_experiments::experiment::{Effort, Experiment, PlotKind, Reported};
-use windward_experiments::expression::Cell;
+use windward_experiments::expression::{Cell, Expression};
 use windward_experiments::statistics::{CONFIDENCE, Estimate};
 use windward_experiments::sweep::Results;
 use windward_sim::Scenario;
@@ -60,6 +61,7 @@ pub(crate) struct Findings {
     pub(crate) nearest: Vec<InWorlds>,
     pub(crate) claims: Vec<ClaimResult>,
     pub(crate) reported: Vec<ReportedRow>,
+    pub(crate) ns2: Vec<Ns2Row>,
     pub(crate) properties: Vec<PropertyColumn>,
 }
 
@@ -115,6 +117,25 @@ pub(crate) struct ReportedRow {
     pub(crate) source: String,
 }
 
+/// A cell in ns-2 and the same in Windward.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Ns2Row {
+    pub(crate) what: String,
+    pub(crate) theirs: Estimate,
+    /// Number of runs of ns-2.
+    pub(crate) seeds: u32,
+    /// Under the plain reading.
+    pub(crate) ours: Option<Estimate>,
+}
+
+impl Ns2Row {
+    /// True if the two intervals overlap; `None` without an interval.
+    pub(crate) fn agrees(&self) -> Option<bool> {
+        let ours = self.ours.filter(|ours| !ours.is_single())?;
+        Some(ours.low <= self.theirs.high && self.theirs.low <= ours.high)
+    }
+}
+
 impl ReportedRow {
     /// `130`, or `10 to 100`.
     pub(crate) fn paper(&self) -> String {
@@ -154,6 +175,7 @@ impl ExperimentSection {
                 nearest: Vec::new(),
                 claims: claims.collect(),
                 reported: Vec::new(),
+                ns2: Vec::new(),
                 properties: matrix::columns_of(results),
             },
             origin: Origin {
@@ -253,7 +275,31 @@ fn in_world(index: usize, claims: &[ClaimResult]) -> Option<(String, Estimate)> 
     found.into_iter().next()
 }
 
+/// The cells of an experiment that ns-2 ran, beside its own.
+pub(crate) fn ns2(experiment: &Experiment, all: &[&Results]) -> Vec<Ns2Row> {
+    let row = |cell: &Ns2Cell| Ns2Row {
+        what: cell.text.clone(),
+        theirs: cell.estimate,
+        seeds: cell.seeds,
+        ours: measured(&cell.value, experiment, all),
+    };
+    experiment.ns2.of(&experiment.id).map(row).collect()
+}
+
 fn row(reported: &Reported, own: &Experiment, all: &[&Results]) -> ReportedRow {
+    ReportedRow {
+        what: reported.text.clone(),
+        range: reported.range,
+        digitised: reported.digitised,
+        plain: measured(&reported.value, own, all),
+        world: None,
+        words: reported.words.clone(),
+        source: reported.source.clone(),
+    }
+}
+
+/// Estimate of an expression of experiment `own`, if its cells were measured.
+fn measured(value: &Expression<Cell>, own: &Experiment, all: &[&Results]) -> Option<Estimate> {
     let column = |cell: &Cell| -> Option<CellSamples> {
         let id = cell.experiment.as_ref().unwrap_or(&own.id);
         let results = all.iter().find(|r| r.plan.experiment.id == *id)?;
@@ -261,22 +307,9 @@ fn row(reported: &Reported, own: &Experiment, all: &[&Results]) -> ReportedRow {
         let samples = results.samples(metric, index);
         Some(CellSamples::of(&results.plan.experiment.metrics[metric], samples))
     };
-    let cells = reported.value.leaves();
-    let columns: Option<Vec<(&Cell, CellSamples)>> =
-        cells.into_iter().map(|cell| Some((cell, column(cell)?))).collect();
-    let ours = columns.and_then(|columns| {
-        let columns = SampledCells(columns);
-        columns.estimate(&reported.value, columns.rows(), CONFIDENCE)
-    });
-    ReportedRow {
-        what: reported.text.clone(),
-        range: reported.range,
-        digitised: reported.digitised,
-        plain: ours,
-        world: None,
-        words: reported.words.clone(),
-        source: reported.source.clone(),
-    }
+    let columns = value.leaves().into_iter().map(|cell| Some((cell, column(cell)?)));
+    let columns = SampledCells(columns.collect::<Option<Vec<_>>>()?);
+    columns.estimate(value, columns.rows(), CONFIDENCE)
 }
 
 /// Length and number of the runs, and the meaning of bands and lines.

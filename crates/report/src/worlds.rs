@@ -10,7 +10,7 @@ use windward_experiments::statistics::Estimate;
 use crate::group::Group;
 use crate::page::{class, count};
 use crate::plot::escape;
-use crate::section::ReportedRow;
+use crate::section::{Ns2Row, ReportedRow};
 use crate::words::assumption;
 
 /// A column of the matrix.
@@ -163,31 +163,37 @@ fn columns(claims: &[&ClaimResult]) -> Vec<Column> {
 /// Writes the paper's numbers beside those measured, one table for all figures.
 pub(crate) fn numbers(html: &mut String, group: &Group<'_>) {
     let rows =
-        || group.sections.iter().flat_map(|s| s.found.reported.iter().map(move |row| (&s.id, row)));
+        || group.sections.iter().flat_map(|s| s.found.reported.iter().map(move |row| (s, row)));
     if rows().next().is_none() {
-        return;
+        return ns2(html, group);
     }
-    html.push_str(
+    let has_ns2 = group.sections.iter().any(|s| !s.found.ns2.is_empty());
+    let ns2_head = if has_ns2 { "<th>ns-2</th>" } else { "" };
+    let _ = writeln!(
+        html,
         "<details id=\"numbers\"><summary>The paper\u{2019}s numbers beside ours</summary>\n<p>Means with 95 % \
          intervals. The ratio is that of the mean to the paper\u{2019}s number, or to the nearer end of \
-         its range. A number is <i>stated</i> in the text or <i>digitised</i> from a figure. The last \
+         its range. An end at \u{221e} means that the divisor may be zero. A number is <i>stated</i> in the text or <i>digitised</i> from a figure. The last \
          columns have the nearest world of the claim that checks it.</p>\n<div class=\"scroll\" tabindex=\"0\"><table \
-         class=\"numbers\">\n<thead><tr><th>Quantity</th><th>Paper</th><th>Plain</th><th>Ratio</th>\
-         <th>Nearest world</th><th>Ratio</th><th>Words of the paper</th></tr></thead>\n<tbody>\n",
+         class=\"numbers\">\n<thead><tr><th>Quantity</th><th>Paper</th><th>Plain</th><th>Ratio</th>{ns2_head}\
+         <th>Nearest world</th><th>Ratio</th><th>Words of the paper</th></tr></thead>\n<tbody>"
     );
-    for (id, row) in rows() {
+    for (section, row) in rows() {
         let world = row.world.as_ref();
+        let in_ns2 = section.found.ns2.iter().find(|cell| cell.what == row.what);
+        let in_ns2 = in_ns2.map_or_else(String::new, |cell| interval(cell.theirs));
         let _ = writeln!(
             html,
             "<tr><td><a href=\"#{}\">{}</a><br><code>{}</code></td><td>{}<br><small>{}</small></td>\
-             <td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{} <small>({})</small></td></tr>",
-            escape(id),
-            escape(id),
+             <td>{}</td><td>{}</td>{}<td>{}</td><td>{}</td><td>{} <small>({})</small></td></tr>",
+            escape(&section.id),
+            escape(&section.id),
             escape(&row.what),
             row.paper(),
             if row.digitised { "digitised" } else { "stated" },
             row.plain.map_or_else(|| "\u{2013}".to_owned(), interval),
             row.plain.map_or_else(String::new, |plain| ratio(row, plain)),
+            if has_ns2 { format!("<td>{in_ns2}</td>") } else { String::new() },
             world.map_or_else(String::new, |(claim, e)| format!(
                 "{}<br><small>that of {}</small>",
                 interval(*e),
@@ -196,6 +202,49 @@ pub(crate) fn numbers(html: &mut String, group: &Group<'_>) {
             world.map_or_else(String::new, |(_, e)| ratio(row, *e)),
             escape(&row.words),
             escape(&row.source)
+        );
+    }
+    html.push_str("</tbody></table></div>\n</details>\n");
+    ns2(html, group);
+}
+
+/// Writes the cells that ns-2 ran beside those measured.
+fn ns2(html: &mut String, group: &Group<'_>) {
+    let rows = || group.sections.iter().flat_map(|s| s.found.ns2.iter().map(move |row| (s, row)));
+    let agree = rows().filter(|(_, row)| row.agrees() == Some(true)).count();
+    let of = rows().filter(|(_, row)| row.agrees().is_some()).count();
+    if rows().next().is_none() {
+        return;
+    }
+    let about = group.collection.and_then(|c| c.ns2().ok());
+    let about = about.map_or_else(String::new, |ns2| {
+        format!("ns-2 {} ran them on {} ({}). ", ns2.version, ns2.date, ns2.script)
+    });
+    let _ = writeln!(
+        html,
+        "<details id=\"ns2\"><summary>The same cells in ns-2: {agree} of {of} agree</summary>\n<p>{}Means with \
+         95 % intervals, under the plain reading. The ratio is that of the means; two cells <i>agree</i> if \
+         their intervals overlap.</p>\n<div class=\"scroll\" tabindex=\"0\"><table class=\"numbers\">\n<thead><tr>\
+         <th>Cell</th><th>Windward</th><th>ns-2</th><th>Ratio</th><th></th></tr></thead>\n<tbody>",
+        escape(&about)
+    );
+    for (section, row) in rows() {
+        let Ns2Row { what, theirs, seeds, ours } = row;
+        let ratio = ours.map(|ours| ours.mean / theirs.mean).filter(|ratio| ratio.is_finite());
+        let _ = writeln!(
+            html,
+            "<tr><td><a href=\"#{id}\">{id}</a><br><code>{}</code></td><td>{}</td>\
+             <td>{}<br><small>{seeds} runs</small></td><td>{}</td><td>{}</td></tr>",
+            escape(what),
+            ours.map_or_else(|| "\u{2013}".to_owned(), interval),
+            interval(*theirs),
+            ratio.map_or_else(|| "\u{2013}".to_owned(), number),
+            match row.agrees() {
+                Some(true) => "agree",
+                Some(false) => "differ",
+                None => "",
+            },
+            id = escape(&section.id),
         );
     }
     html.push_str("</tbody></table></div>\n</details>\n");

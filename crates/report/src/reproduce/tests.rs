@@ -1,5 +1,6 @@
 use std::fs;
 
+use windward_experiments::experiment::ns2::Ns2;
 use windward_experiments::testing::{experiment, fake, options};
 
 use super::*;
@@ -248,4 +249,25 @@ fn a_protocol_that_cannot_be_measured_has_a_dash_with_the_reason() {
     let (row, _) = row.split_once("</tr>").unwrap();
     assert!(row.contains("class=\"nothing\"") && row.contains("`xtcp`"), "{row}");
     assert!(page.contains("Left out: lr-xtcp."));
+}
+
+#[test]
+fn cells_in_ns2_stand_beside_those_measured() {
+    let dir = tempfile::tempdir().unwrap();
+    // The cells have 2 and 4 Mbit/s in every run.
+    let text = "version = \"2.35\"\ndate = \"2026-11-29\"\nscript = \"s\"\nplain = {}\n\
+                [[cells]]\nexperiment = \"mine\"\nvalue = \"clean[sack, 2 Mbit]\"\n\
+                mean = 2.1e6\nlow = 2e6\nhigh = 2.2e6\nseeds = 8\n\
+                [[cells]]\nexperiment = \"mine\"\nvalue = \"clean[sack, 4 Mbit]\"\n\
+                mean = 5e6\nlow = 4.9e6\nhigh = 5.1e6\nseeds = 8\n";
+    let ns2 = Ns2::parse("ns2.toml", text).unwrap();
+    let cancel = AtomicBool::new(false);
+    let options = options(2, &cancel);
+    let report = ReportOptions::default();
+    let experiment = Experiment { ns2, ..experiment() };
+    reproduce_with(&[experiment], &Effort::Quick, &options, &report, dir.path(), &fake).unwrap();
+    let pages = pages(dir.path());
+    assert!(pages.contains("The same cells in ns-2: 1 of 2 agree"), "{pages}");
+    assert!(pages.contains("<td>2.10M [2.00M, 2.20M]<br><small>8 runs</small></td><td>0.952</td>"));
+    assert!(pages.contains("<td>0.800</td><td>differ</td>"), "{pages}");
 }
