@@ -11,7 +11,7 @@ use windward_core::protocols::PROTOCOLS;
 use windward_experiments::experiment::{
     Experiment, PlotConfig, PlotKind, Point, Reference, ReferenceLine, Traced,
 };
-use windward_experiments::expression::Measure;
+use windward_experiments::expression::{Cell, Expression, Measure};
 use windward_experiments::statistics::{Estimate, estimate};
 use windward_experiments::sweep::{Measured, Results};
 use windward_experiments::theory;
@@ -28,7 +28,7 @@ mod run;
 pub(crate) use comparison::of_comparison;
 pub use logs::compared;
 pub use panel::escape;
-use panel::{Guide, GuideLine, Mark, Panel, Reported, Scale, Series, Word};
+use panel::{Guide, GuideLine, Mark, Panel, Reported, Reporter, Scale, Series, Word};
 pub use run::RunChart;
 
 /// One chart: its panels share their axes.
@@ -252,7 +252,7 @@ fn mark(x: f64, e: Estimate, factor: f64, (least, most): (f64, f64)) -> Mark {
     Mark { x, y, low: cut(low), high: cut(high) }
 }
 
-/// Numbers in the paper's text for single cells that the chart shows.
+/// Numbers in the paper's text, and means in ns-2, for single cells that the chart shows.
 fn reported(
     experiment: &Experiment,
     spec: &PlotConfig,
@@ -260,8 +260,8 @@ fn reported(
     places: &[Option<f64>],
     keys: &[SeriesKey<'_>],
 ) -> Vec<Reported> {
-    let mark = |reported: &windward_experiments::experiment::Reported| {
-        let cell = reported.value.leaf()?;
+    let mark = |by, value: &Expression<Cell>, (low, high): (f64, f64)| {
+        let cell = value.leaf()?;
         if cell.experiment.as_ref().is_some_and(|id| *id != experiment.id) {
             return None;
         }
@@ -271,12 +271,16 @@ fn reported(
         }
         let key = (other_labels(&experiment.points(index), x), metric);
         let at = places[experiment.point_index(index, x)]?;
-        let (low, high) = reported.range;
         let (low, high) = (low * spec.unit.factor, high * spec.unit.factor);
         let series = keys.iter().position(|known| *known == key)?;
-        Some(Reported { series, x: at, low, high })
+        Some(Reported { by, series, x: at, low, high })
     };
-    experiment.reported.iter().filter_map(mark).collect()
+    let in_paper = experiment.reported.iter().map(|r| mark(Reporter::Paper, &r.value, r.range));
+    let in_ns2 = experiment.ns2.of(&experiment.id).map(|cell| {
+        let mean = cell.estimate.mean;
+        mark(Reporter::Ns2, &cell.value, (mean, mean))
+    });
+    in_paper.chain(in_ns2).flatten().collect()
 }
 
 fn titled(title: &str, unit: &str) -> String {

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use windward_experiments::ExperimentError;
 use windward_experiments::campaign::{self, Event, Observer, RunRecord};
 use windward_experiments::claims::{self, ClaimResult, Verdict};
+use windward_experiments::experiment::ns2::Ns2;
 use windward_experiments::experiment::{Deviation, Effort, Experiment};
 use windward_experiments::folder::Folder;
 use windward_experiments::statistics::{Estimate, estimate};
@@ -267,7 +268,9 @@ impl Observer for Writer<'_> {
     fn event(&mut self, event: Event) -> Result<(), ExperimentError> {
         match event {
             Event::Measured(index, results) => self.measured(index, *results),
-            Event::Nearest(id, measured) => {
+            Event::Nearest(id, mut measured) => {
+                // ns-2 ran the plain reading.
+                measured.plan.experiment.ns2 = Ns2::default();
                 let claim = self.plans[id.experiment].experiment.claims[id.claim].id.clone();
                 self.nearest[id.experiment].push((claim, plot::drawings(&*measured)));
                 Ok(())

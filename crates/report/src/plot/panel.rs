@@ -32,6 +32,8 @@ const DARK: [(&str, &str); 4] =
     [(INK, "#e6e6e6"), (GRID, "#363b40"), (STRIPE, "#1f2225"), (REFERENCE, "#9a9fa5")];
 /// Legend for marks of [`Panel::reported`].
 pub(super) const PAPER: &str = "the paper's text";
+/// Legend for those that ns-2 measured.
+pub(super) const NS2: &str = "ns-2";
 /// Legend for points below a logarithmic axis.
 const BELOW: &str = "zero, below the axis";
 
@@ -115,14 +117,22 @@ pub(super) struct Mark {
     pub(super) high: f64,
 }
 
-/// A number or a range in a paper.
+/// A number or a range in a paper, or a mean in ns-2.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Reported {
+    pub(super) by: Reporter,
     /// Index of its series.
     pub(super) series: usize,
     pub(super) x: f64,
     pub(super) low: f64,
     pub(super) high: f64,
+}
+
+/// Source of a number that Windward did not measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reporter {
+    Paper,
+    Ns2,
 }
 
 /// Positions of the axes on the sheet, and their ranges.
@@ -211,8 +221,8 @@ enum Sample {
     Line(String, Option<Style>),
     /// A marker with its bar.
     Dot(Style),
-    /// A number of a paper, or a range.
-    Paper { range: bool },
+    /// A number that Windward did not measure, or a range.
+    Reported { by: Reporter, range: bool },
     /// A point below a logarithmic axis.
     Below,
 }
@@ -574,7 +584,8 @@ impl Panel {
         let offset = if series.connected { 0.0 } else { self.offset(reported.series) };
         let place = |y: f64| frame.point(reported.x + offset, y);
         let (low, high) = (place(frame.inside(reported.low)), place(reported.high));
-        paper(svg, low, high, &self.look(reported.series, reported.x).color.to_string());
+        let color = self.look(reported.series, reported.x).color.to_string();
+        hollow(svg, reported.by, low, high, &color);
     }
 
     /// Entries of the legend: the series, the reference lines, marks of a paper.
@@ -604,9 +615,12 @@ impl Panel {
         if self.y_log && marks().any(|mark| mark.y <= 0.0) {
             keys.push((BELOW.to_owned(), Sample::Below));
         }
-        if !self.reported.is_empty() {
-            let range = self.reported.iter().all(|r| r.low < r.high);
-            keys.push((PAPER.to_owned(), Sample::Paper { range }));
+        for (by, words) in [(Reporter::Paper, PAPER), (Reporter::Ns2, NS2)] {
+            let mut marks = self.reported.iter().filter(|r| r.by == by).peekable();
+            if marks.peek().is_some() {
+                let range = marks.all(|r| r.low < r.high);
+                keys.push((words.to_owned(), Sample::Reported { by, range }));
+            }
         }
         keys
     }
@@ -657,9 +671,9 @@ fn draw_legend(svg: &mut String, legend: &Legend) {
                 line(svg, left, right, &look);
                 marker(svg, middle, *style);
             }
-            Sample::Paper { range } => {
+            Sample::Reported { by, range } => {
                 let half = if *range { 6.0 } else { 0.0 };
-                paper(svg, (middle.0, y + half), (middle.0, y - half), INK);
+                hollow(svg, *by, (middle.0, y + half), (middle.0, y - half), INK);
             }
             Sample::Below => below(svg, (middle.0, y + 6.0), false, INK),
         }
@@ -828,14 +842,17 @@ fn marker(svg: &mut String, (x, y): (f64, f64), style: Style) {
     svg.push('\n');
 }
 
-/// Draws a number of a paper as a hollow diamond, a range as a hollow bar.
-fn paper(svg: &mut String, low: (f64, f64), high: (f64, f64), color: &str) {
+/// Draws a number of a paper as a hollow diamond, one of ns-2 as a square, a range as a bar.
+fn hollow(svg: &mut String, by: Reporter, low: (f64, f64), high: (f64, f64), color: &str) {
     let look =
         format!("fill=\"{PAGE}\" fill-opacity=\"0.6\" stroke=\"{color}\" stroke-width=\"1.5\"");
     if low == high {
         let (x, y) = low;
-        let diamond = "m0 -5.6l5 5.6l-5 5.6l-5 -5.6z";
-        let _ = writeln!(svg, "<path d=\"M{x:.1} {y:.1}{diamond}\" {look}/>");
+        let shape = match by {
+            Reporter::Paper => "m0 -5.6l5 5.6l-5 5.6l-5 -5.6z",
+            Reporter::Ns2 => "m-4.2 -4.2h8.4v8.4h-8.4z",
+        };
+        let _ = writeln!(svg, "<path d=\"M{x:.1} {y:.1}{shape}\" {look}/>");
         return;
     }
     // One of the two is zero.
@@ -1158,7 +1175,8 @@ mod tests {
         chart.y_log = true;
         assert_eq!(chart.svg().matches(BELOW).count(), 1);
         // Less than 8, of which zero has no place on the axis.
-        chart.reported = vec![Reported { series: 0, x: 2.0, low: 0.0, high: 8.0 }];
+        chart.reported =
+            vec![Reported { by: Reporter::Paper, series: 0, x: 2.0, low: 0.0, high: 8.0 }];
         let (low, high) = chart.y_bounds();
         assert!(low > 0.0 && low < 8.0 && high > 10.0, "{low} {high}");
         assert!(!chart.svg().contains("NaN") && !chart.svg().contains("inf"));
@@ -1173,10 +1191,15 @@ mod tests {
         chart.y = Some((0.0, 3.0));
         assert!(!chart.svg().contains(PAPER));
         chart.reported = vec![
-            Reported { series: 0, x: 1.0, low: 4.0, high: 4.0 },
-            Reported { series: 0, x: 2.0, low: 1.0, high: 5.0 },
+            Reported { by: Reporter::Paper, series: 0, x: 1.0, low: 4.0, high: 4.0 },
+            Reported { by: Reporter::Paper, series: 0, x: 2.0, low: 1.0, high: 5.0 },
         ];
         assert_eq!(chart.y_bounds(), (0.0, 5.0));
+        assert!(!chart.svg().contains(&format!(">{NS2}<")));
+        let mut other = chart.clone();
+        other.reported = vec![Reported { by: Reporter::Ns2, ..chart.reported[0] }];
+        let svg = other.svg();
+        assert!(svg.contains(&format!(">{NS2}<")) && !svg.contains(PAPER), "{svg}");
         chart.y = None;
         // From 1 to 5; above zero by less than 0.3 of it, so from zero, and a margin of 6 % of 4.
         assert_eq!(chart.y_bounds(), (0.0, 5.24));
@@ -1206,7 +1229,8 @@ mod tests {
         let color = Some(style("bbr").color);
         chart.references =
             vec![Guide { line: GuideLine::Level(1.0), color, label: "bound".to_owned() }];
-        chart.reported = vec![Reported { series: 0, x: 1.0, low: 1.0, high: 1.0 }];
+        chart.reported =
+            vec![Reported { by: Reporter::Paper, series: 0, x: 1.0, low: 1.0, high: 1.0 }];
         let svg = chart.svg();
         let (rules, drawn) = svg.split_once("</style>").unwrap();
         assert!(rules.contains("@media screen and (prefers-color-scheme: dark)"));

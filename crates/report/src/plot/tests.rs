@@ -1,6 +1,7 @@
 use std::sync::atomic::AtomicBool;
 
 use windward_experiments::experiment::Effort;
+use windward_experiments::experiment::ns2::Ns2;
 use windward_experiments::expression::Expression;
 use windward_experiments::sweep::{InWorld, Run};
 use windward_experiments::testing::{options, results};
@@ -330,8 +331,8 @@ fn numbers_of_the_text_are_drawn_where_their_cell_is() {
     assert_eq!(
         lines.reported,
         [
-            Reported { series: 1, x: 2.0, low: 6.0, high: 6.0 },
-            Reported { series: 0, x: 4.0, low: 1.0, high: 2.0 },
+            Reported { by: Reporter::Paper, series: 1, x: 2.0, low: 6.0, high: 6.0 },
+            Reported { by: Reporter::Paper, series: 0, x: 4.0, low: 1.0, high: 2.0 },
         ]
     );
     let svg = lines.svg();
@@ -345,7 +346,22 @@ fn numbers_of_the_text_are_drawn_where_their_cell_is() {
     let only = "unit = \"Mbit/s\"\nonly = { protocol = \"newreno\" }";
     let text = windward_experiments::testing::TEXT.replacen("unit = \"Mbit/s\"", only, 1);
     let fewer = cells_panel(&results_of(&format!("{text}{REPORTED}")), 0);
-    assert_eq!(fewer.reported, [Reported { series: 0, x: 4.0, low: 1.0, high: 2.0 }]);
+    assert_eq!(
+        fewer.reported,
+        [Reported { by: Reporter::Paper, series: 0, x: 4.0, low: 1.0, high: 2.0 }]
+    );
+}
+
+#[test]
+fn means_in_ns2_are_drawn_where_their_cell_is() {
+    let text = "version = \"2.35\"\ndate = \"2026-11-29\"\nscript = \"s\"\nplain = {}\n\
+                [[cells]]\nexperiment = \"mine\"\nvalue = \"clean[sack, 2 Mbit]\"\n\
+                mean = 3e6\nlow = 2e6\nhigh = 4e6\nseeds = 8\n";
+    let mut results = results(1);
+    results.plan.experiment.ns2 = Ns2::parse("ns2.toml", text).unwrap();
+    let mark = Reported { by: Reporter::Ns2, series: 1, x: 2.0, low: 3.0, high: 3.0 };
+    assert_eq!(cells_panel(&results, 0).reported, [mark]);
+    assert!(cells_panel(&results, 1).reported.is_empty());
 }
 
 #[test]
