@@ -66,7 +66,7 @@ pub fn error_of(k: u64) -> f64 {
 }
 
 /// Largest number of worlds that are listed; larger products end with a budget.
-const MOST_LISTED: usize = 5_000;
+const MOST_LISTED: usize = 50_000;
 
 /// Strength of the reason for a value, the strongest least: whether a result of the paper
 /// contradicts it, and its basis.
