@@ -16,8 +16,8 @@ fn assumptions(reading: &ReadingResult) -> String {
     reading.words.iter().map(assumption).collect::<Vec<_>>().join("; ")
 }
 
-/// What one has to assume for a claim to hold, in one sentence without a stop: `held plainly`,
-/// `held with 1 assumption`, `undecided: ..`.
+/// The answer of a claim without its assumptions: `held plainly`, `held with 1 assumption`,
+/// `undecided: ..`.
 pub fn answer(claim: &ClaimResult) -> String {
     let of = |reading: &ReadingResult| count(reading.assumptions(), "assumption");
     match claim.belief() {
@@ -98,7 +98,7 @@ pub fn no_world(sought: Verdict, end: SearchEnd, tried: u64, of: u64, undecided:
     }
 }
 
-/// `checks rewritten once when results were known, before: not held`; empty for a claim of the first
+/// `checks rewritten when results were known, before: not held`; empty for a claim of the first
 /// edition.
 pub fn edition(claim: &ClaimResult) -> String {
     let history = &claim.history;

@@ -16,7 +16,7 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("papers/estcp2010/gamma"),
         file!("papers/estcp2010/classes"),
     ],
-    about: None,
+    about: Some(file!("papers/estcp2010/paper")),
     beside: &[file!("papers/estcp2010/readings"), file!("papers/estcp2010/ns2")],
     worlds: Some(file!("papers/estcp2010/worlds")),
     terms: &[

@@ -15,7 +15,7 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("papers/eten2004/fig8"),
         file!("papers/eten2004/fig9"),
     ],
-    about: None,
+    about: Some(file!("papers/eten2004/paper")),
     beside: &[file!("papers/eten2004/readings"), file!("papers/eten2004/ns2")],
     worlds: Some(file!("papers/eten2004/worlds")),
     terms: &[

@@ -92,6 +92,14 @@ fn every_experiment_stands_in_one_collection_and_has_a_name_of_its_own() {
 type Ids = &'static [&'static str];
 type PaperClaims = (&'static str, char, u32, Ids, Ids);
 
+#[test]
+fn a_paper_has_a_proposal() {
+    for collection in collections() {
+        let proposes = collection.proposes().unwrap();
+        assert_eq!(proposes.is_some(), collection.is_paper(), "{}", collection.key);
+    }
+}
+
 /// Number of claims of each paper, their first letter, those that later editions added, and those
 /// whose checks later editions changed.
 const CLAIMS: [PaperClaims; 5] = [
