@@ -67,9 +67,8 @@ fn row(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
             }
         }
         None if claim.verdict == Verdict::Held => {
-            if let Some(search) = &claim.worlds.search {
-                world += &escape(&words::of_search(search));
-            }
+            let search = claim.worlds.search.as_ref().map(words::of_search);
+            world += &escape(&search.unwrap_or_else(|| claim.in_readings()));
         }
         None => world += &escape(&words::answer(claim)),
     }
@@ -92,7 +91,8 @@ fn not_checked(claim: &ClaimResult) -> String {
     if parts.is_empty() {
         return String::new();
     }
-    let parts: Vec<String> = parts.iter().map(|part| prose(part)).collect();
+    let parts = parts.iter().map(|part| prose(part.trim_end_matches('.')));
+    let parts: Vec<String> = parts.collect();
     format!("<br><small class=\"unchecked\"><b>Not checked:</b> {}</small>", parts.join("; "))
 }
 
@@ -433,11 +433,7 @@ fn world(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
                     prose(&word.source)
                 );
                 if let Some(result) = &word.contradicted {
-                    let _ = write!(
-                        html,
-                        " <small><b>The paper\u{2019}s results contradict it:</b> {}</small>",
-                        prose(result)
-                    );
+                    let _ = write!(html, " <small><b>Against it:</b> {}</small>", prose(result));
                 }
                 html.push_str("</li>\n");
             }

@@ -54,8 +54,7 @@ fn header(html: &mut String, groups: &[Group<'_>], about: &Provenance, standing:
     let _ = writeln!(html, "<header>\n<h1>{}</h1>", title(groups));
     unfinished(html, groups, standing);
     let with_claims: Vec<&Group<'_>> = groups.iter().filter(|g| g.has_claims()).collect();
-    let all = with_claims.iter().flat_map(|g| &g.claims).filter(|c| c.asked.is_none());
-    let all = Tally::of("", all.copied());
+    let all = Tally::of("", with_claims.iter().flat_map(|g| g.changes()));
     if all.claims > 0 {
         in_words(html, &all, &with_claims);
     }
@@ -92,7 +91,11 @@ fn header(html: &mut String, groups: &[Group<'_>], about: &Provenance, standing:
 /// The counts of all claims in words.
 fn in_words(html: &mut String, all: &Tally, groups: &[&Group<'_>]) {
     let noun = if groups.iter().all(|g| g.is_paper()) { "paper" } else { "source" };
-    let mut text = format!("{} of {}. ", counted(all.claims, "claim"), counted(groups.len(), noun));
+    let mut text = counted(all.claims, "claim");
+    if groups.len() > 1 {
+        let _ = write!(text, " of {}", counted(groups.len(), noun));
+    }
+    text.push_str(". ");
     let _ = write!(text, "<b>{}</b> {} held plainly", all.plain, are(all.plain));
     let never = all.plain - all.rewritten;
     if all.rewritten > 0 {
@@ -103,8 +106,14 @@ fn in_words(html: &mut String, all: &Tally, groups: &[&Group<'_>]) {
             all.rewritten
         );
     }
-    if all.added > 0 {
-        let _ = write!(text, " ({} of the {never} added when results were known)", all.added);
+    let also = [
+        (all.added, "added when results were known"),
+        (all.changed, "under a plain value that changed when results were known"),
+    ];
+    let also = also.iter().filter(|(n, _)| *n > 0).map(|(n, words)| format!("{n} {words}"));
+    let also = also.collect::<Vec<_>>().join(", ");
+    if !also.is_empty() {
+        let _ = write!(text, " (of the {never}, {also})");
     }
     text.push_str(". ");
     let rest = [

@@ -6,7 +6,7 @@ use windward_experiments::claims::ClaimResult;
 use windward_experiments::experiment::{Experiment, fnv1a};
 
 use crate::section::{ExperimentSection, key_of};
-use crate::words::Tally;
+use crate::words::{Change, Tally};
 
 /// One page.
 #[derive(Debug)]
@@ -139,7 +139,7 @@ impl Group<'_> {
     }
 
     pub(super) fn tally(&self) -> Tally {
-        Tally::of(self.key, self.claims.iter().copied())
+        Tally::of(self.key, self.changes())
     }
 
     /// The section of the experiment of a claim.
@@ -147,10 +147,26 @@ impl Group<'_> {
         self.sections.iter().find(|section| section.id == claim.figure).copied()
     }
 
-    /// True if a plain value of the claim's experiment changed when results were known.
-    pub(super) fn has_other_plain_values(&self, claim: &ClaimResult) -> bool {
+    /// The change of a claim when results were known.
+    pub(super) fn change_of(&self, claim: &ClaimResult) -> Option<Change> {
+        let history = &claim.history;
         let choices = self.section_of(claim).into_iter().flat_map(|s| &s.method.readings);
-        choices.into_iter().any(|choice| choice.formerly.is_some())
+        let mut formerly = choices.into_iter().filter_map(|choice| choice.formerly.as_ref());
+        if history.rewritten > 0 {
+            Some(Change::Rewritten)
+        } else if history.edition > 1 {
+            Some(Change::Added)
+        } else if history.verdict_before.is_some() || formerly.next().is_some() {
+            Some(Change::Plain)
+        } else {
+            None
+        }
+    }
+
+    /// The claims that are not of a suite, with their changes.
+    pub(super) fn changes(&self) -> impl Iterator<Item = (&ClaimResult, Option<Change>)> {
+        let claims = self.claims.iter().filter(|claim| claim.asked.is_none());
+        claims.map(|claim| (*claim, self.change_of(claim)))
     }
 
     /// The page of a claim. Claims of a suite are on the page of their group.

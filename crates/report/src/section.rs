@@ -241,7 +241,9 @@ fn choice(reading: &windward_experiments::experiment::Reading) -> Choice {
     let plain = reading.plain();
     let values = reading.values.iter().enumerate();
     let value = |(i, v): (usize, &windward_experiments::experiment::ReadingValue)| {
-        (v.label.clone(), v.basis.to_string(), v.source.clone(), i == plain)
+        let against = v.contradicted.as_ref().map(|result| format!(". Against it: {result}"));
+        let source = format!("{}{}", v.source.trim_end_matches('.'), against.unwrap_or_default());
+        (v.label.clone(), v.basis.to_string(), source, i == plain)
     };
     Choice {
         choice: reading.choice.clone(),

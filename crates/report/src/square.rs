@@ -6,7 +6,7 @@ use windward_experiments::claims::{Belief, ClaimResult};
 
 use crate::group::Group;
 use crate::plot::escape;
-use crate::words;
+use crate::words::{self, Change};
 
 /// A kind of square. Its mark and its pattern say the same as its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,50 +98,30 @@ fn mark(claim: &ClaimResult) -> String {
     }
 }
 
-/// A change when results were known, which a square shows in a corner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Corner {
-    Rewritten,
-    Added,
-    Plain,
-}
+impl Change {
+    const ALL: [Change; 3] = [Change::Rewritten, Change::Added, Change::Plain];
 
-impl Corner {
-    const ALL: [Corner; 3] = [Corner::Rewritten, Corner::Added, Corner::Plain];
-
-    fn of(group: &Group<'_>, claim: &ClaimResult) -> Option<Self> {
-        let history = &claim.history;
-        if history.rewritten > 0 {
-            Some(Corner::Rewritten)
-        } else if history.edition > 1 {
-            Some(Corner::Added)
-        } else if history.verdict_before.is_some() || group.has_other_plain_values(claim) {
-            Some(Corner::Plain)
-        } else {
-            None
-        }
-    }
-
+    /// The class of its corner.
     fn class(self) -> &'static str {
         match self {
-            Corner::Rewritten => "rewritten",
-            Corner::Added => "added",
-            Corner::Plain => "replained",
+            Change::Rewritten => "rewritten",
+            Change::Added => "added",
+            Change::Plain => "replained",
         }
     }
 
     fn words(self) -> &'static str {
         match self {
-            Corner::Rewritten => "checks rewritten when results were known",
-            Corner::Added => "claim added when results were known",
-            Corner::Plain => "a plain value changed when results were known",
+            Change::Rewritten => "checks rewritten when results were known",
+            Change::Added => "claim added when results were known",
+            Change::Plain => "a plain value changed when results were known",
         }
     }
 }
 
 /// `b1 rewritten`
 fn classes(group: &Group<'_>, claim: &ClaimResult) -> String {
-    let corner = Corner::of(group, claim);
+    let corner = group.change_of(claim);
     let corner = corner.map_or_else(String::new, |corner| format!(" {}", corner.class()));
     format!("{}{corner}", Square::of(claim).class())
 }
@@ -155,7 +135,7 @@ pub(crate) fn small(group: &Group<'_>, claim: &ClaimResult) -> String {
 pub(crate) fn row(html: &mut String, group: &Group<'_>) {
     html.push_str("<ul class=\"squares\">\n");
     for claim in group.claims.iter().filter(|claim| claim.asked.is_none()) {
-        let corner = Corner::of(group, claim);
+        let corner = group.change_of(claim);
         let corner = corner.map_or_else(String::new, |corner| format!(", {}", corner.words()));
         let id = escape(&claim.id);
         let words =
@@ -187,8 +167,8 @@ pub(crate) fn key(html: &mut String, groups: &[&Group<'_>]) {
             );
         }
     }
-    for corner in Corner::ALL {
-        let n = all(groups).filter(|(g, claim)| Corner::of(g, claim) == Some(corner)).count();
+    for corner in Change::ALL {
+        let n = all(groups).filter(|(g, claim)| g.change_of(claim) == Some(corner)).count();
         if n > 0 {
             let _ = writeln!(
                 html,

@@ -9,7 +9,9 @@ use crate::page::count;
 /// An assumption: `Receiver window: 65 packets instead of 20 packets (rfc)`.
 pub fn assumption(word: &ChangedChoice) -> String {
     let alone = if word.private { ", for one protocol alone" } else { "" };
-    format!("{}: {} instead of {} ({}{alone})", word.choice, word.instead, word.plain, word.basis)
+    let against = if word.contradicted.is_some() { ", against the paper's own words" } else { "" };
+    let ChangedChoice { choice, instead, plain, basis, .. } = word;
+    format!("{choice}: {instead} instead of {plain} ({basis}{alone}{against})")
 }
 
 fn assumptions(reading: &ReadingResult) -> String {
@@ -113,6 +115,17 @@ pub fn edition(claim: &ClaimResult) -> String {
     }
 }
 
+/// A change of a claim when results were known. Of several, the first counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Its checks were rewritten.
+    Rewritten,
+    /// It was added.
+    Added,
+    /// A plain value of its experiment changed.
+    Plain,
+}
+
 /// Numbers of claims by their answer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tally {
@@ -126,6 +139,8 @@ pub struct Tally {
     pub rewritten: usize,
     /// Those of them that were added when results were known, and not rewritten.
     pub added: usize,
+    /// Those of them that are neither, under a plain value that changed when results were known.
+    pub changed: usize,
     /// Claims that hold with assumptions.
     pub assumptions: usize,
     /// Claims that hold with assumptions in a search, which the runs of the report leave open.
@@ -139,17 +154,23 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts claims.
-    pub fn of<'a>(key: &str, claims: impl IntoIterator<Item = &'a ClaimResult>) -> Self {
+    /// Counts claims, each with its change when results were known.
+    pub(crate) fn of<'a>(
+        key: &str,
+        claims: impl IntoIterator<Item = (&'a ClaimResult, Option<Change>)>,
+    ) -> Self {
         let mut tally = Tally { key: key.to_owned(), ..Tally::default() };
-        for claim in claims {
+        for (claim, change) in claims {
             tally.claims += 1;
             let counted = match claim.belief() {
                 Belief::ToCome => &mut tally.to_come,
                 Belief::Nothing => {
-                    tally.rewritten += usize::from(claim.history.rewritten > 0);
-                    tally.added +=
-                        usize::from(claim.history.rewritten == 0 && claim.history.edition > 1);
+                    match change {
+                        Some(Change::Rewritten) => tally.rewritten += 1,
+                        Some(Change::Added) => tally.added += 1,
+                        Some(Change::Plain) => tally.changed += 1,
+                        None => {}
+                    }
                     &mut tally.plain
                 }
                 Belief::Assumptions(_) => &mut tally.assumptions,
@@ -164,7 +185,11 @@ impl Tally {
 
     /// `7 of 15 held plainly (1 by rewritten checks), 6 with assumptions, 2 undecided`.
     pub fn sentence(&self) -> String {
-        let also = [(self.rewritten, "by rewritten checks"), (self.added, "added later")];
+        let also = [
+            (self.rewritten, "by rewritten checks"),
+            (self.added, "added later"),
+            (self.changed, "under changed plain values"),
+        ];
         let also = also.iter().filter(|(n, _)| *n > 0).map(|(n, words)| format!("{n} {words}"));
         let also = also.collect::<Vec<_>>().join(", ");
         let also = if also.is_empty() { also } else { format!(" ({also})") };
@@ -177,5 +202,74 @@ impl Tally {
         ];
         let rest = rest.iter().filter(|(n, _)| *n > 0).map(|(n, words)| format!(", {n} {words}"));
         format!("{} of {} held plainly{also}{}", self.plain, self.claims, rest.collect::<String>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use windward_experiments::experiment::Basis;
+
+    use super::*;
+
+    #[test]
+    fn an_assumption_has_its_basis() {
+        let mut word = ChangedChoice {
+            choice: "Timers".to_owned(),
+            plain: "Karn".to_owned(),
+            instead: "time stamps".to_owned(),
+            basis: Basis::Rfc,
+            source: "RFC 1323".to_owned(),
+            private: false,
+            contradicted: None,
+        };
+        assert_eq!(assumption(&word), "Timers: time stamps instead of Karn (rfc)");
+        word.private = true;
+        word.contradicted = Some("Fig. 9".to_owned());
+        let words = "(rfc, for one protocol alone, against the paper's own words)";
+        assert!(assumption(&word).ends_with(words));
+    }
+
+    #[test]
+    fn in_none_is_said_only_if_each_world_is_decided() {
+        let words = |sought, end, tried, undecided| no_world(sought, end, tried, 108, undecided);
+        let (held, not_held) = (Verdict::Held, Verdict::NotHeld);
+        let (all, spent) = (SearchEnd::Exhausted, SearchEnd::Budget);
+        for (text, expected) in [
+            (words(held, all, 108, 0), "holds in none of 108 worlds"),
+            (words(not_held, all, 108, 0), "fails in none of 108 worlds"),
+            (
+                words(held, all, 108, 107),
+                "undecided: 107 of 108 worlds are open, and it holds in none of the others",
+            ),
+            (words(held, all, 108, 108), "undecided: 108 of 108 worlds are open"),
+            (
+                words(held, spent, 40, 3),
+                "undecided: 40 of 108 worlds tried when the budget was spent, 3 of them open, and it \
+                 holds in none of the others",
+            ),
+        ] {
+            assert_eq!(text, expected);
+        }
+    }
+
+    #[test]
+    fn rewritten_claims_are_counted_apart() {
+        let tally = Tally {
+            claims: 9,
+            plain: 4,
+            rewritten: 1,
+            added: 1,
+            changed: 2,
+            assumptions: 2,
+            search: 1,
+            none: 1,
+            undecided: 1,
+            ..Tally::default()
+        };
+        assert_eq!(
+            tally.sentence(),
+            "4 of 9 held plainly (1 by rewritten checks, 1 added later, 2 under changed plain values), \
+             2 with assumptions, 1 with assumptions in a search alone, 1 in none of its worlds, 1 undecided"
+        );
     }
 }

@@ -48,7 +48,7 @@ fn the_folder_holds_the_page_the_figures_and_the_verdicts() {
     for text in [
         "name=\"viewport\"",
         "Mine &amp; yours",
-        "3 claims of 1 source. <b>1</b> is held plainly. ",
+        "3 claims. <b>1</b> is held plainly. ",
         "1 of 3 held plainly",
         "It is the other way round.",
         "A choice.",
