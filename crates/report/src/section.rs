@@ -128,11 +128,17 @@ pub(crate) struct Ns2Row {
     pub(crate) ours: Option<Estimate>,
 }
 
+/// Largest difference of two means that counts as agreement whatever their intervals: cells without
+/// losses have none.
+const NEAR: f64 = 0.02;
+
 impl Ns2Row {
-    /// True if the two intervals overlap; `None` without an interval.
+    /// True if the means differ by at most 2 %, or the two intervals overlap; `None` without an
+    /// interval.
     pub(crate) fn agrees(&self) -> Option<bool> {
-        let ours = self.ours.filter(|ours| !ours.is_single())?;
-        Some(ours.low <= self.theirs.high && self.theirs.low <= ours.high)
+        let (ours, theirs) = (self.ours.filter(|ours| !ours.is_single())?, self.theirs);
+        let close = (ours.mean - theirs.mean).abs() <= NEAR * theirs.mean.abs();
+        Some(close || (ours.low <= theirs.high && theirs.low <= ours.high))
     }
 }
 

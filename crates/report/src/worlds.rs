@@ -224,7 +224,7 @@ fn ns2(html: &mut String, group: &Group<'_>) {
         html,
         "<details id=\"ns2\"><summary>The same cells in ns-2: {agree} of {of} agree</summary>\n<p>{}Means with \
          95 % intervals, under the plain reading. The ratio is that of the means; two cells <i>agree</i> if \
-         their intervals overlap.</p>\n<div class=\"scroll\" tabindex=\"0\"><table class=\"numbers\">\n<thead><tr>\
+         their intervals overlap or their means differ by at most 2 %.</p>\n<div class=\"scroll\" tabindex=\"0\"><table class=\"numbers\">\n<thead><tr>\
          <th>Cell</th><th>Windward</th><th>ns-2</th><th>Ratio</th><th></th></tr></thead>\n<tbody>",
         escape(&about)
     );

@@ -842,17 +842,25 @@ fn marker(svg: &mut String, (x, y): (f64, f64), style: Style) {
     svg.push('\n');
 }
 
-/// Draws a number of a paper as a hollow diamond, one of ns-2 as a square, a range as a bar.
+/// Draws a number of a paper as a hollow diamond, one of ns-2 as a ring around the measured point,
+/// a range as a hollow bar.
 fn hollow(svg: &mut String, by: Reporter, low: (f64, f64), high: (f64, f64), color: &str) {
-    let look =
-        format!("fill=\"{PAGE}\" fill-opacity=\"0.6\" stroke=\"{color}\" stroke-width=\"1.5\"");
+    let stroke = format!("stroke=\"{color}\" stroke-width=\"1.5\"");
+    let look = format!("fill=\"{PAGE}\" fill-opacity=\"0.6\" {stroke}");
     if low == high {
         let (x, y) = low;
-        let shape = match by {
-            Reporter::Paper => "m0 -5.6l5 5.6l-5 5.6l-5 -5.6z",
-            Reporter::Ns2 => "m-4.2 -4.2h8.4v8.4h-8.4z",
+        let _ = match by {
+            Reporter::Paper => {
+                let diamond = "m0 -5.6l5 5.6l-5 5.6l-5 -5.6z";
+                writeln!(svg, "<path d=\"M{x:.1} {y:.1}{diamond}\" {look}/>")
+            }
+            Reporter::Ns2 => {
+                writeln!(
+                    svg,
+                    "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"6\" fill=\"none\" {stroke}/>"
+                )
+            }
         };
-        let _ = writeln!(svg, "<path d=\"M{x:.1} {y:.1}{shape}\" {look}/>");
         return;
     }
     // One of the two is zero.
