@@ -167,7 +167,8 @@ impl<L: Leaf> Expression<L> {
         }
     }
 
-    /// True if `at_least` compares leaves in it.
+    /// True if `at_least`, `min` or `max` compare leaves in it: what they give is a property of one
+    /// repetition.
     pub fn has_event(&self) -> bool {
         self.root.has_event()
     }
@@ -305,7 +306,9 @@ impl<L> Node<L> {
             Node::Number(_) | Node::Leaf(_) => false,
             Node::Negate(x) => x.has_event(),
             Node::Binary(_, a, b) => a.has_event() || b.has_event(),
-            Node::Call(Function::AtLeast, _) => self.degree() != Some(0),
+            Node::Call(Function::AtLeast | Function::Min | Function::Max, arguments) => {
+                arguments.iter().any(|a| a.degree() != Some(0))
+            }
             Node::Call(_, arguments) => arguments.iter().any(Node::has_event),
         }
     }

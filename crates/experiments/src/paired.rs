@@ -6,8 +6,8 @@
 //! | linear: `a`, `a - 2 * b`, `mean(a, b)` | mean over the repetitions | Student's t |
 //! | a quotient of two linear ones: `a / b`, `1 - a / b` | ratio of the means | Fieller's |
 //! | `abs(..)` of one of these | its absolute value | image of its interval |
-//! | with `at_least(..)`, an event of a repetition | mean over the repetitions | Student's t |
-//! | other: `a / b - c / d`, `max(a, b)` | value at the means | jackknife |
+//! | with `at_least(..)`, `min(..)` or `max(..)`, an event or a peak of a repetition | mean over the repetitions | Student's t |
+//! | other: `a / b - c / d`, `a * b` | value at the means | jackknife |
 //!
 //! A metric that is a quotient within one run, as a share, is a value of that run: its estimate is
 //! the mean over the repetitions.
@@ -189,16 +189,19 @@ mod tests {
         // In one of three repetitions.
         let share = of("at_least(x[a] / x[b], 1.05)", NEAR_TEN, TEN, TEN).unwrap();
         assert!((share.mean - 1.0 / 3.0).abs() < 1e-12);
+        // The larger of both is 9, 10.5 and 11: mean 10.166667, s = 1.040833, and half of the
+        // interval 2.484138 times that, 2.585573.
+        let b = [9.0, 10.5, 9.0];
+        assert_near(of("max(x[a], x[b])", NEAR_TEN, b, b), [10.166667, 7.581094, 12.752240]);
     }
 
     #[test]
     fn other_expressions_have_their_value_at_the_means() {
-        // Per repetition the larger is 9, 10.5 and 11. The means are 10 and 9.5; without one
-        // repetition the larger of the means is 10.5, 10 and 9.75, of (9, 10) and of b. The
-        // center is 10.083333, 2/3 of the squared deviations 0.173611, 0.006944 and 0.111111 is
-        // 0.194444, and 4.302653 times its root 1.897292.
+        // The means are 10 and 9.5; without one repetition the product of the means is 10.5 * 9.75,
+        // 10 * 9 and 9.5 * 9.75. The center is 95, 2/3 of the squared deviations 54.390625, 25 and
+        // 5.640625 is 56.6875, and 4.302653 times its root 32.395148.
         let b = [9.0, 10.5, 9.0];
-        assert_near(of("max(x[a], x[b])", NEAR_TEN, b, b), [10.0, 8.102708, 11.897292]);
+        assert_near(of("x[a] * x[b]", NEAR_TEN, b, b), [95.0, 62.604852, 127.395148]);
         // Two equal quotients do not differ.
         assert_near(of("x[a] / x[b] - x[a] / x[c]", NEAR_TEN, b, b), [0.0; 3]);
     }
