@@ -13,7 +13,8 @@
 //! - [`experiment`]: the files, with axes, metrics, charts and claims.
 //! - [`builtin`]: the experiments that come with the program.
 //! - [`sweep`]: a plan of runs, one run, and results. [`rows`] and [`table`]: results as tables.
-//! - [`paired`]: estimates of expressions over cells. [`claims`]: verdicts. [`campaign`]: all runs of some experiments, until every claim is judged.
+//! - [`paired`]: estimates of expressions over cells.
+//! - [`claims`]: verdicts. [`campaign`]: all runs of some experiments, until every claim is judged.
 //! - [`worlds`]: the nearest world of each claim.
 //! - [`folder`] and `journal`: stored runs, with which an interrupted campaign continues.
 //! - [`Grid`] and [`Dataset`]: the numbered runs of one experiment, for other executors.
