@@ -353,8 +353,8 @@ fn checks(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
 
 fn table(html: &mut String, group: &Group<'_>, claim: &ClaimResult, checks: &[&CheckResult]) {
     html.push_str(
-        "<div class=\"scroll\" tabindex=\"0\"><table class=\"checks\">\n<thead><tr><th>Check</th><th>Measured \
-         [interval]</th><th>Runs</th><th>Verdict</th><th>Edition</th><th>Control</th></tr></thead>\n\
+        "<div class=\"scroll\" tabindex=\"0\"><table class=\"checks\">\n<thead><tr><th>Check</th><th>Verdict</th>\
+         <th>Measured [interval]</th><th>Runs</th><th>Edition</th><th>Control</th></tr></thead>\n\
          <tbody>\n",
     );
     for check in checks {
@@ -368,9 +368,9 @@ fn table(html: &mut String, group: &Group<'_>, claim: &ClaimResult, checks: &[&C
             "<tr><td>{}{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
             code(&check.text),
             was.unwrap_or_default(),
+            badge(check.verdict),
             measured,
             check.repetitions,
-            badge(check.verdict),
             check.edition,
             check.control.as_ref().map_or_else(String::new, control)
         );
