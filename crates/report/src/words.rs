@@ -47,8 +47,13 @@ pub fn full_answer(claim: &ClaimResult) -> String {
 
 /// `16 nearer worlds undecided`, if there are any.
 pub fn nearer(claim: &ClaimResult) -> Option<String> {
-    let undecided = claim.undecided_nearer();
-    (undecided > 0).then(|| format!("{} undecided", count(undecided as usize, "nearer world")))
+    undecided_nearer(claim.undecided_nearer())
+}
+
+/// The number of undecided nearer worlds in words, if there are any.
+pub fn undecided_nearer(worlds: u64) -> Option<String> {
+    let noun = if worlds == 1 { "world" } else { "worlds" };
+    (worlds > 0).then(|| format!("{worlds} nearer {noun} undecided"))
 }
 
 /// Reason why a claim has no answer.

@@ -119,7 +119,11 @@ fn text(summary: &SearchSummary) -> String {
 fn nearest(found: &Found) -> String {
     let world = &found.world;
     match &world.readings {
-        Some(readings) => format!("{} with {readings}", world.verdict),
+        Some(readings) => {
+            let nearer = words::undecided_nearer(world.undecided);
+            let nearer = nearer.map_or_else(String::new, |nearer| format!("; {nearer}"));
+            format!("{} with {readings}{nearer}", world.verdict)
+        }
         None => {
             let end = world.end.into();
             words::no_world(world.verdict, end, world.tried, world.of, world.undecided)
@@ -173,7 +177,7 @@ mod tests {
         let one = Some(Deviation::one("rwnd", "65"));
         let summary = SearchSummary {
             found: vec![
-                found(world("L3", one, End::Found, 0)),
+                found(world("L3", one, End::Found, 1)),
                 found(world("L8", None, End::Exhausted, 2)),
                 found(world("L9", None, End::Budget, 0)),
             ],
@@ -187,7 +191,7 @@ mod tests {
         };
         let text = text(&summary);
         for expected in [
-            "held with rwnd = 65",
+            "held with rwnd = 65; 1 nearer world undecided",
             "undecided: 2 of 12 worlds are open, and it holds in none of the others",
             "undecided: 4 of 12 worlds tried when the budget was spent, 0 of them open, and it holds in \
              none of the others",
