@@ -29,7 +29,11 @@ pub(crate) fn rows(html: &mut String, group: &Group<'_>) {
     for claim in group.claims.iter().filter(|claim| claim.asked.is_none()) {
         row(html, group, claim);
     }
-    html.push_str("</tbody></table></div>\n");
+    html.push_str(
+        "</tbody></table></div>\n<p class=\"legend\">Plain has the check that turns in the nearest world, \
+         else the one that holds most narrowly or fails most clearly. The basis of an assumption \
+         follows in parentheses.</p>\n",
+    );
 }
 
 fn row(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
@@ -184,8 +188,8 @@ fn nearest(claim: &ClaimResult) -> Option<&ReadingResult> {
     }
 }
 
-/// A check that tells the plain verdict, and the same in another reading: the one that turns, else
-/// the first with the verdict of the claim.
+/// A check that tells the plain verdict, and the same in another reading: the one that turns. Else
+/// of a claim that holds the check nearest to its bound, and of others the one farthest from it.
 fn telling<'a>(
     claim: &'a ClaimResult,
     reading: Option<&'a ReadingResult>,
@@ -193,12 +197,28 @@ fn telling<'a>(
     if let Some((here, there)) = reading.and_then(|reading| claim.turned(reading)) {
         return (Some(here), Some(there));
     }
-    let decisive = claim.checks.iter().find(|c| c.verdict == claim.verdict);
-    let here = decisive.or(claim.checks.first());
+    let decisive = || claim.checks.iter().filter(|check| check.verdict == claim.verdict);
+    let by_distance = |a: &&CheckResult, b: &&CheckResult| distance(a).total_cmp(&distance(b));
+    let here = match claim.verdict {
+        Verdict::NotHeld => decisive().max_by(by_distance),
+        _ => decisive().min_by(by_distance),
+    };
+    let here = here.or(claim.checks.first());
     let there = here
         .zip(reading)
         .and_then(|(here, reading)| reading.checks.iter().find(|there| there.check == here.check));
     (here, there)
+}
+
+/// The distance of an interval from its bound, as a share of the larger side; none without numbers.
+fn distance(check: &CheckResult) -> f64 {
+    let (Some(left), Some(right), Some(difference)) = (check.left, check.right, check.difference)
+    else {
+        return 0.0;
+    };
+    let size = left.mean.abs().max(right.mean.abs());
+    let end = difference.low.abs().min(difference.high.abs());
+    if size > 0.0 { end / size } else { 0.0 }
 }
 
 /// The assumptions of a reading, each in a line.
