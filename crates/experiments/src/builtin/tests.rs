@@ -93,10 +93,21 @@ type Ids = &'static [&'static str];
 type PaperClaims = (&'static str, char, u32, Ids, Ids);
 
 #[test]
-fn a_paper_has_a_proposal() {
+fn a_paper_has_a_proposal_and_its_claims_are_read_in_ten_minutes() {
+    let words = |text: &str| text.split_whitespace().count();
     for collection in collections() {
         let proposes = collection.proposes().unwrap();
         assert_eq!(proposes.is_some(), collection.is_paper(), "{}", collection.key);
+        let Some(proposes) = proposes else { continue };
+        let experiments = collection.experiments().unwrap();
+        let of = |claim: &Claim| {
+            let texts = claim.history.quote.iter().chain(&claim.history.not_checked);
+            texts.map(|text| words(text)).sum::<usize>()
+        };
+        let claims: usize = experiments.iter().flat_map(|e| &e.claims).map(of).sum();
+        // Two hundred words a minute, half of the time for the numbers and worlds beside them.
+        let all = words(&proposes) + claims;
+        assert!(all <= 1000, "{}: {all} words in the rows of the claims", collection.key);
     }
 }
 
