@@ -9,6 +9,8 @@
 //! | with `at_least(..)`, `min(..)` or `max(..)`, an event or a peak of a repetition | mean over the repetitions | Student's t |
 //! | other: `a / b - c / d`, `a * b` | value at the means | jackknife |
 //!
+//! No interval has impossible values, as a rate below zero.
+//!
 //! A metric that is a quotient within one run, as a share, is a value of that run: its estimate is
 //! the mean over the repetitions.
 
@@ -64,21 +66,26 @@ impl SampledCells<'_> {
         let each = |expression: &Expression<Cell>| {
             (0..rows).map(|row| self.value(expression, |c| c[row])).collect::<Vec<f64>>()
         };
-        if expression.has_event() {
-            return estimate_with(&each(expression), confidence);
-        }
         let bounds = |cell: &Cell| self.of(cell).map_or(EVERYTHING, |column| column.bounds);
+        let possible = expression.bounds(&bounds);
+        let of_each = || {
+            let estimate = estimate_with(&each(expression), confidence)?;
+            Some(if rows == 1 { estimate } else { estimate.within(possible) })
+        };
+        if expression.has_event() {
+            return of_each();
+        }
         if let Some((dividend, divisor)) = expression.as_quotient() {
             if divisor.constant().is_some() {
-                return estimate_with(&each(expression), confidence);
+                return of_each();
             }
             let pairs: Vec<(f64, f64)> = each(&dividend).into_iter().zip(each(&divisor)).collect();
-            return ratio_of_means(&pairs, confidence, expression.bounds(&bounds));
+            return ratio_of_means(&pairs, confidence, possible);
         }
         if let Some(inside) = expression.inside_abs() {
             return self.estimate(&inside, rows, confidence).map(Estimate::absolute);
         }
-        jackknife(rows, confidence, expression.bounds(&bounds), |left_out| {
+        jackknife(rows, confidence, possible, |left_out| {
             self.value(expression, |samples| mean_without(&samples[..rows], left_out))
         })
     }
@@ -179,6 +186,8 @@ mod tests {
         // Linear: Student's t as ever, 4.302653 / sqrt(3) = 2.484138.
         assert_near(at("x[a] - x[b]"), [0.0, -2.484138, 2.484138]);
         assert_near(at("x[a] / 2"), [5.0, 3.757931, 6.242069]);
+        // No rate is below zero: 1 -+ 2.484138 for the mean of 0, 1 and 2.
+        assert_near(of("x[a]", [0.0, 1.0, 2.0], TEN, TEN), [1.0, 0.0, 3.484138]);
         // The image of the interval.
         assert_near(at("abs(x[a] / x[b] - 1)"), [0.0, 0.0, 0.248414]);
         assert_near(at("abs(x[a] / x[b] - 2)"), [1.0, 0.751586, 1.248414]);

@@ -59,9 +59,10 @@ impl Estimate {
         Estimate { mean: self.mean.abs(), low, high: a.max(b) }
     }
 
-    /// The interval without values that are impossible.
-    fn within(self, (least, most): (f64, f64)) -> Self {
-        Estimate { low: self.low.max(least), high: self.high.min(most), ..self }
+    /// The interval without impossible values. The mean is possible but for its rounding.
+    pub(crate) fn within(self, (least, most): (f64, f64)) -> Self {
+        let Estimate { mean, low, high } = self;
+        Estimate { mean, low: low.max(least.min(mean)), high: high.min(most.max(mean)) }
     }
 }
 
