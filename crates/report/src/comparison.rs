@@ -38,7 +38,7 @@ pub fn page_of_comparison(comparison: &Comparison, about: &Provenance) -> String
     let _ = writeln!(
         html,
         "<p>{} Goodput is counted in IP packets, C is the rate of the link and p the share of packets \
-         that it loses. Bands and \u{b1} are 95 % intervals over runs (Student's t). {}</p>",
+         that it loses. Bands and \u{b1} are 95 % intervals over runs (Student's t, of real / simulated Fieller's). {}</p>",
         escape(&comparison.window),
         if comparison.rows().iter().any(Row::has_single) { SINGLE } else { "" }
     );
