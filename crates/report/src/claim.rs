@@ -336,12 +336,16 @@ fn body(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
     if let Some(section) = group.section_of(claim) {
         let _ = writeln!(html, "<h2>{}</h2>", escape(&figure::heading(section)));
         figure::charts(html, section, Some(&claim.id), "h3");
+        let page = escape(&group.page());
+        let choices = match section.method.readings.len() + section.method.choices.len() {
+            0 => String::new(),
+            _ => format!("<a href=\"{page}#choices\">Choices</a> \u{b7} "),
+        };
         let _ = writeln!(
             html,
-            "<p class=\"setting\">{} <a href=\"{}#{id}\">Setting and choices</a></p>",
+            "<p class=\"setting\">{} {choices}<a href=\"{page}#{}\">Numbers and scenarios</a></p>",
             escape(&section.method.setting),
-            escape(&group.page()),
-            id = escape(&section.id)
+            escape(&section.id)
         );
     }
     readings(html, group, claim);

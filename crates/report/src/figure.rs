@@ -220,7 +220,8 @@ fn figures(sections: &[&ExperimentSection], group: &Group<'_>) -> String {
     format!("<br><small>{}</small>", names.join(", "))
 }
 
-/// Writes the choices of all figures without duplicates.
+/// Writes the choices of all figures without duplicates. A link to an element in `details` opens
+/// it.
 fn choices(html: &mut String, group: &Group<'_>) {
     let readings = shared(group, |s| &s.method.readings);
     let fixed = shared(group, |s| &s.method.choices);
@@ -230,8 +231,8 @@ fn choices(html: &mut String, group: &Group<'_>) {
     let silent = if group.is_paper() { " where the paper is silent" } else { "" };
     let _ = writeln!(
         html,
-        "<details id=\"choices\"><summary>Choices{silent}: {} with several values, {} in \
-         words</summary>",
+        "<details><summary>Choices{silent}: {} with several values, {} in \
+         words</summary>\n<div id=\"choices\">",
         readings.len(),
         fixed.len()
     );
@@ -245,7 +246,7 @@ fn choices(html: &mut String, group: &Group<'_>) {
         }
         html.push_str("</ul>\n");
     }
-    html.push_str("</details>\n");
+    html.push_str("</div></details>\n");
 }
 
 /// Writes the choices under which claims are judged.
