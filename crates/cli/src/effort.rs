@@ -182,11 +182,10 @@ pub(crate) fn verdicts(claims: &[ClaimResult]) -> String {
         let in_readings = claim.in_readings();
         // An answer without a search has it too.
         if claim.of() + claim.left_out > 1 && !answer.contains(&in_readings) {
-            text += &format!("{indent} {in_readings}");
-            if !claim.calibrated.is_empty() {
-                text += &format!("; calibrated: {}", claim.calibrated.join(", "));
-            }
-            text.push('\n');
+            text += &format!("{indent} {in_readings}\n");
+        }
+        for choice in words::calibrated(claim) {
+            text += &format!("{indent} calibrated: {choice}\n");
         }
         for line in [words::edition(claim), answer].iter().filter(|line| !line.is_empty()) {
             text += &format!("{indent} {line}\n");

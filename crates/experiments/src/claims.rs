@@ -690,10 +690,14 @@ impl ReadingResult {
         self.words.len() + self.words.iter().filter(|word| word.private).count()
     }
 
+    /// True if a result of the paper makes one of its values impossible.
+    pub fn is_contradicted(&self) -> bool {
+        self.words.iter().any(|word| word.contradicted.is_some())
+    }
+
     /// Its distance from the plain reading.
     pub(crate) fn distance(&self) -> Distance {
-        let founded = |word: &ChangedChoice| (word.contradicted.is_some(), word.basis);
-        Distance::of(self.words.iter().map(|word| (founded(word), word.private)))
+        Distance::of(self.words.iter().map(|word| (word.basis, word.private)))
     }
 
     /// `Receiver window: 2^20 instead of 20`.

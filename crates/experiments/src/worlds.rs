@@ -1,6 +1,7 @@
 //! The nearest world of a claim: the smallest set of changed choices that changes its verdict.
 //!
-//! A *world* is a value for each choice that the experiments of a claim leave open ([`Reading`]).
+//! A *world* is a value for each choice that the experiments of a claim leave open ([`Reading`]),
+//! without the values that a result of the paper makes impossible.
 //! Each choice with another value than the plain one is an assumption; one that holds of one of the
 //! compared protocols alone is two. For a claim that does not hold plainly, the search seeks the
 //! nearest world in which it holds; for one that holds, the nearest world in which it does not.
@@ -49,7 +50,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::f64::consts::PI;
 
-use crate::experiment::{Basis, Deviation, Reading};
+use crate::experiment::{Basis, Deviation, Reading, ReadingValue};
 
 mod run;
 
@@ -68,35 +69,31 @@ pub fn error_of(k: u64) -> f64 {
 /// Largest number of worlds that are listed; larger products end with a budget.
 const MOST_LISTED: usize = 50_000;
 
-/// Strength of the reason for a value, the strongest least: whether a result of the paper
-/// contradicts it, and its basis.
-pub(crate) type Foundation = (bool, Basis);
-
 /// How far a world is from the plain one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct Distance {
     /// Number of assumptions: each changed choice, and once more each that holds of one of the
     /// compared protocols alone.
     pub(crate) assumptions: usize,
-    /// Foundations of the assumptions, the weakest first.
-    foundations: Vec<Foundation>,
+    /// Bases of the assumptions, the weakest first.
+    bases: Vec<Basis>,
     /// Number of choices that hold of one protocol alone.
     private: usize,
 }
 
 impl Distance {
-    /// The distance of a world with these changed choices, each with its foundation and whether it
-    /// holds of one protocol alone.
-    pub(crate) fn of(changed: impl Iterator<Item = (Foundation, bool)>) -> Self {
+    /// The distance of a world with these changed choices, each with its basis and whether it holds
+    /// of one protocol alone.
+    pub(crate) fn of(changed: impl Iterator<Item = (Basis, bool)>) -> Self {
         let mut distance = Distance::default();
-        for (foundation, private) in changed {
+        for (basis, private) in changed {
             // That it holds of one alone is no better founded than the value.
             let assumptions = 1 + usize::from(private);
             distance.assumptions += assumptions;
             distance.private += usize::from(private);
-            distance.foundations.extend(std::iter::repeat_n(foundation, assumptions));
+            distance.bases.extend(std::iter::repeat_n(basis, assumptions));
         }
-        distance.foundations.sort_unstable_by(|a, b| b.cmp(a));
+        distance.bases.sort_unstable_by(|a, b| b.cmp(a));
         distance
     }
 }
@@ -113,17 +110,20 @@ pub(crate) struct Choice {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Other {
     pub(crate) label: String,
-    pub(crate) foundation: Foundation,
+    pub(crate) basis: Basis,
     /// True if it holds of one of the compared protocols alone.
     pub(crate) private: bool,
 }
 
 impl Choice {
-    /// The choice with the other values that `matters` accepts. `None` if it accepts no value.
+    /// The choice with the other values that `matters` accepts and that no result of the paper
+    /// contradicts. `None` if there are none.
     pub(crate) fn of(reading: &Reading, matters: impl Fn(&str) -> bool) -> Option<Self> {
-        let others = reading.others().filter(|value| matters(&value.label)).map(|value| Other {
+        let possible = |value: &&ReadingValue| value.contradicted.is_none();
+        let others = reading.others().filter(possible).filter(|value| matters(&value.label));
+        let others = others.map(|value| Other {
             label: value.label.clone(),
-            foundation: value.foundation(),
+            basis: value.basis,
             private: value.is_private(),
         });
         let others: Vec<Other> = others.collect();
@@ -190,8 +190,7 @@ impl World {
     fn of(changed: &[(&Choice, &Other)]) -> Self {
         let choices =
             changed.iter().map(|(choice, other)| (choice.name.clone(), other.label.clone()));
-        let distance =
-            Distance::of(changed.iter().map(|(_, other)| (other.foundation, other.private)));
+        let distance = Distance::of(changed.iter().map(|(_, other)| (other.basis, other.private)));
         World { deviation: Deviation::of_choices(choices.collect()), distance }
     }
 }

@@ -317,13 +317,8 @@ fn body(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
         }
         html.push_str("</ul>\n");
     }
-    if !claim.calibrated.is_empty() {
-        let _ = writeln!(
-            html,
-            "<p class=\"setting\"><b>Calibrated</b>: only the paper\u{2019}s figures give a value for \
-             {}.</p>",
-            escape(&claim.calibrated.join("; "))
-        );
+    for choice in words::calibrated(claim) {
+        let _ = writeln!(html, "<p class=\"setting\"><b>Calibrated</b>: {}.</p>", escape(&choice));
     }
     html.push_str("<h2>Checks</h2>\n");
     checks(html, group, claim);

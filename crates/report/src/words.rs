@@ -120,6 +120,23 @@ pub fn edition(claim: &ClaimResult) -> String {
     }
 }
 
+/// Each choice whose plain value has no source but the paper's figures, or none at all, with the
+/// verdicts under its other values: what the verdict owes to it.
+pub fn calibrated(claim: &ClaimResult) -> Vec<String> {
+    let of = |choice: &String| {
+        let others = claim.readings.iter().filter_map(|reading| match &reading.words[..] {
+            [word] if word.choice == *choice && reading.is_judged() => {
+                Some(format!("{} with {}", reading.verdict, word.instead))
+            }
+            _ => None,
+        });
+        let others: Vec<String> = others.collect();
+        let others = if others.is_empty() { "not judged".to_owned() } else { others.join(", ") };
+        format!("no text gives a value for {choice}; others: {others}")
+    };
+    claim.calibrated.iter().map(of).collect()
+}
+
 /// A change of a claim when results were known. Of several, the first counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {

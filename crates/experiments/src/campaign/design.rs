@@ -45,6 +45,11 @@ pub(super) struct Single<'a> {
     pub(super) cells: Vec<(CellId, f64)>,
 }
 
+/// All that a run depends on. A parameter of a part that no flow of the scenario has is not in it.
+fn described(scenario: &Scenario) -> String {
+    format!("{scenario:?}")
+}
+
 pub(super) struct Design<'a> {
     pub(super) plans: &'a [Plan],
     pub(super) options: &'a RunOptions<'a>,
@@ -170,11 +175,10 @@ impl<'a> Design<'a> {
             return Ok(Vec::new());
         }
         let plain = |cell: CellId| {
-            let plan = &self.plans[cell.experiment];
-            Ok((cell, plan.experiment.plain_file(cell.cell, &plan.length)?))
+            let scenario = &self.plans[cell.experiment].scenarios[cell.cell];
+            (cell, described(scenario))
         };
-        let plain = self.all_cells(id).into_iter().map(plain);
-        let plain = plain.collect::<Result<Vec<_>, ExperimentError>>()?;
+        let plain: Vec<_> = self.all_cells(id).into_iter().map(plain).collect();
         let mut singles = Vec::new();
         for choice in readings {
             for value in choice.others() {
@@ -183,17 +187,16 @@ impl<'a> Design<'a> {
                 }
                 let world = Deviation::one(&choice.name, &value.label);
                 let mut cells = Vec::new();
-                for (cell, file) in &plain {
-                    let Plan { experiment, length, .. } = &self.plans[cell.experiment];
-                    let own = world.within(&experiment.readings);
+                for (cell, plain) in &plain {
+                    let own = world.within(&self.plans[cell.experiment].experiment.readings);
                     if own.is_plain() {
                         continue;
                     }
-                    if experiment.file_of(cell.cell, length, &own)?.says_the_same_as(file) {
+                    let scenario = self.scenario(*cell, &world)?;
+                    if described(&scenario) == *plain {
                         self.cells.leaves(*cell, own);
                     } else {
-                        let hops = self.scenario(*cell, &world)?.predicted_packet_hops();
-                        cells.push((*cell, hops));
+                        cells.push((*cell, scenario.predicted_packet_hops()));
                     }
                 }
                 if !cells.is_empty() {
@@ -265,15 +268,12 @@ impl<'a> Design<'a> {
             let Plan { experiment, length, .. } = &self.plans[cell.experiment];
             let own = world.within(&experiment.readings);
             let short = self.reading_in(cell, world);
-            let Ok(file) = experiment.file_of(cell.cell, length, &short) else { return false };
+            let Ok(scenario) = experiment.scenario(cell.cell, length, &short) else { return false };
             if short != own {
-                let Ok(whole) = experiment.file_of(cell.cell, length, &own) else { return false };
-                if !whole.says_the_same_as(&file) {
+                let Ok(whole) = experiment.scenario(cell.cell, length, &own) else { return false };
+                if described(&whole) != described(&scenario) {
                     self.cells.entangles(cell, own);
                 }
-            }
-            if self.scenario(cell, world).is_err() {
-                return false;
             }
         }
         true

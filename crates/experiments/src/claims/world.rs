@@ -171,7 +171,7 @@ impl ClaimResult {
         }
         let nearest = self.worlds.nearest.as_ref().map(|world| &world.reading);
         let holds = nearest.into_iter().chain(&self.readings);
-        let holds = holds.filter(|reading| reading.verdict == Verdict::Held);
+        let holds = holds.filter(|r| r.verdict == Verdict::Held && !r.is_contradicted());
         if let Some(least) = holds.min_by_key(|reading| reading.distance()) {
             return Belief::Assumptions(least);
         }

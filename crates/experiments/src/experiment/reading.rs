@@ -8,8 +8,6 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::worlds::Foundation;
-
 /// A choice that the paper leaves open or contradicts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
@@ -39,7 +37,7 @@ pub struct ReadingValue {
     /// The reason: section, program and version, standard.
     pub source: String,
     /// The result of the paper that this value makes impossible, if there is one. Then it is never
-    /// the plain value.
+    /// the plain value, and in no world.
     pub contradicted: Option<String>,
     /// Changes of the scenario: key and value, in order.
     pub set: Vec<(String, String)>,
@@ -100,7 +98,11 @@ impl Reading {
     /// Index of the plain value: the strongest basis, of several the first, among the values that
     /// no result of the paper contradicts.
     pub fn plain(&self) -> usize {
-        let by_basis = self.values.iter().enumerate().min_by_key(|(_, value)| value.foundation());
+        let by_basis = self
+            .values
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, value)| (value.contradicted.is_some(), value.basis));
         by_basis.map_or(0, |(index, _)| index)
     }
 
@@ -125,11 +127,6 @@ impl ReadingValue {
     /// True if it changes the cells with one label alone, as those of one protocol of a comparison.
     pub fn is_private(&self) -> bool {
         !self.at.is_empty()
-    }
-
-    /// Strength of the reason for it.
-    pub(crate) fn foundation(&self) -> Foundation {
-        (self.contradicted.is_some(), self.basis)
     }
 }
 

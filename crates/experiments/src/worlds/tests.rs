@@ -326,7 +326,7 @@ fn few_searches_find_a_world_where_there_is_none() {
 fn choice(name: &str, others: &[(&str, Basis)]) -> Choice {
     let other = |(label, basis): &(&str, Basis)| Other {
         label: (*label).to_owned(),
-        foundation: (false, *basis),
+        basis: *basis,
         private: false,
     };
     Choice { name: name.to_owned(), others: others.iter().map(other).collect() }
@@ -391,10 +391,13 @@ fn what_one_protocol_alone_has_is_farther_than_the_same_for_all() {
 }
 
 #[test]
-fn a_value_that_a_result_contradicts_is_the_worst_founded() {
-    let mut choices = [choice("a", &[("x", Basis::Paper)]), choice("b", &[("y", Basis::Invented)])];
-    choices[0].others[0].foundation.0 = true;
-    assert_eq!(order(&Space::of(&choices, identity)), ["b = y", "a = x", "a = x, b = y"]);
+fn a_value_that_a_result_contradicts_is_in_no_world() {
+    let contradicted =
+        TEXT.replace("label = \"10\",", "label = \"10\", contradicted = \"figure 1\",");
+    let experiment = Experiment::parse("mine.toml", &contradicted).unwrap();
+    let queue = experiment.readings.iter().find(|reading| reading.name == "queue").unwrap();
+    assert_eq!(queue.others().count(), 1);
+    assert_eq!(Choice::of(queue, |_| true), None);
 }
 
 #[test]
