@@ -7,7 +7,7 @@ use windward_experiments::claims::{
 };
 use windward_experiments::experiment::History;
 
-use crate::figure;
+use crate::charts::{charts, heading};
 use crate::group::Group;
 use crate::page::{badge, badge_of, count, prose};
 use crate::plot::escape;
@@ -329,8 +329,8 @@ fn body(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
         why(html, claim);
     }
     if let Some(section) = group.section_of(claim) {
-        let _ = writeln!(html, "<h2>{}</h2>", escape(&figure::heading(section)));
-        figure::charts(html, section, Some(&claim.id), "h3");
+        let _ = writeln!(html, "<h2>{}</h2>", escape(&heading(section)));
+        charts(html, section, Some(&claim.id), "h3");
         let page = escape(&group.page());
         let choices = match section.method.readings.len() + section.method.choices.len() {
             0 => String::new(),

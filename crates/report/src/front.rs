@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use windward_experiments::claims::ClaimResult;
 
-use crate::figure;
+use crate::charts::{charts, heading};
 use crate::group::Group;
 use crate::lead::{Found, Lead};
 use crate::page::{Provenance, Standing, badge_of, count as counted, facts};
@@ -30,9 +30,9 @@ impl Lead for Reproduction {
         header(html, groups, about, standing);
         // The figures of a user's own experiments are few.
         for section in groups.iter().filter(|group| group.is_own()).flat_map(|g| &g.sections) {
-            let heading = escape(&figure::heading(section));
+            let heading = escape(&heading(section));
             let _ = writeln!(html, "<section class=\"figure\">\n<h2>{heading}</h2>");
-            figure::charts(html, section, None, "h3");
+            charts(html, section, None, "h3");
             html.push_str("</section>\n");
         }
         claims(html, groups);
@@ -254,7 +254,7 @@ fn contents(html: &mut String, groups: &[Group<'_>]) {
                 html,
                 "<li><a href=\"{page}#{}\">{}</a></li>",
                 escape(&section.id),
-                escape(&figure::heading(section))
+                escape(&heading(section))
             );
         }
         html.push_str("</ul>\n</div>\n");

@@ -11,13 +11,14 @@
 //! - `section`: the stored contents of the pages for one experiment; `matrix`: its properties of
 //!   protocols. `group`: the sections on one page.
 //! - [`words`]: the answer of a claim, and counts of answers, in words for pages and terminals.
-//!   `square`: the answer as a square. `claim`: the row and the page of a claim. `worlds`: the
-//!   claims that hold together, the matrix of claims and worlds, the paper's numbers. `figure`: the
-//!   page of a group.
+//!   `square`: the answer as a square. `charts`: charts on a page, plainly and in nearest worlds.
+//!   `claim`: the row and the page of a claim. `worlds`: the claims that hold together, the matrix
+//!   of claims and worlds, the paper's numbers. `figure`: the page of a group.
 //! - [`lead`]: the first page of a report; `front`: that of a reproduction.
 //! - [`reproduce()`]: runs experiments and writes their report, which grows while they run.
 
 pub mod catalogue;
+mod charts;
 mod claim;
 mod comparison;
 pub mod explain;
