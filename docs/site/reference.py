@@ -312,7 +312,7 @@ def autodoc(name: str) -> list[str]:
 SCHEMA = """# Schemas for editors
 
 `windward schema` prints a JSON Schema of scenario and experiment files from the declarations of keys by
-which the program reads them. `windward schema KIND` prints those of readings, suites, the settings of `windward router`, and the programs of `windward compare`. With a schema an
+which the program reads them. `windward schema KIND` prints those of readings, suites, found worlds, cells in ns-2, the settings of `windward router`, and the programs of `windward compare`. With a schema an
 editor completes keys, shows their meaning and marks unknown ones. Only the program checks that values
 go together: `windward run` and `windward sweep --dry-run` report that.
 

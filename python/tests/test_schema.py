@@ -29,6 +29,7 @@ SCENARIO = printed()
 READINGS = printed("--readings")
 SUITE = printed("suite")
 WORLDS = printed("worlds")
+NS2 = printed("ns2")
 
 
 def read(path):
@@ -39,6 +40,8 @@ def read(path):
         return content, SUITE
     if "worlds" in content:
         return content, WORLDS
+    if "script" in content:
+        return content, NS2
     return content, SCENARIO
 
 

@@ -9,6 +9,7 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 use windward_evaluation::Suite;
 use windward_experiments::Experiment;
+use windward_experiments::experiment::ns2::Ns2;
 use windward_experiments::worlds::Worlds;
 use windward_sim::output::OutputDir;
 
@@ -63,6 +64,8 @@ enum FileKind {
     Suite,
     /// Nearest worlds of claims, as `windward reproduce --worlds` writes them
     Worlds,
+    /// Cells of experiments that ns-2 ran
+    Ns2,
     /// Settings of `windward router`
     #[cfg(target_os = "linux")]
     Router,
@@ -77,6 +80,7 @@ pub(crate) fn schema(args: &SchemaArgs) -> Result<(), Failure> {
         FileKind::Scenario | FileKind::Readings => Experiment::readings_json_schema(),
         FileKind::Suite => Suite::json_schema(),
         FileKind::Worlds => Worlds::json_schema(),
+        FileKind::Ns2 => Ns2::json_schema(),
         #[cfg(target_os = "linux")]
         FileKind::Router => windward_net::router::Config::json_schema(),
         #[cfg(target_os = "linux")]

@@ -12,7 +12,6 @@ use crate::experiment::ns2::{self, Ns2};
 use crate::experiment::worlds::Worlds;
 use crate::experiment::{Effort, Experiment};
 
-mod about;
 mod estcp2010;
 mod eten2004;
 mod field;
@@ -39,8 +38,8 @@ pub struct Collection {
     pub published: &'static str,
     /// Name and text of each experiment file, in the order of the report.
     pub files: &'static [File],
-    /// Name and text of the summary of a paper (`paper.toml`).
-    pub(crate) about: Option<File>,
+    /// Proposal of the paper in three sentences; empty for other collections.
+    pub proposes: &'static str,
     /// Files with readings that they share, and with cells in ns-2 (`ns2.toml`).
     pub(crate) beside: &'static [File],
     /// Name and text of the found worlds of its claims (`worlds.toml`), if it has any.
@@ -124,14 +123,6 @@ impl Collection {
     /// None, as long as the tests pass.
     pub fn worlds(&self) -> Result<Worlds, ExperimentError> {
         self.worlds.map_or(Ok(Worlds::default()), |(name, text)| Worlds::parse(name, text))
-    }
-
-    /// Proposal of the paper in three sentences; `None` for other collections.
-    ///
-    /// # Errors
-    /// None, as long as the tests pass.
-    pub fn proposes(&self) -> Result<Option<String>, ExperimentError> {
-        self.about.map(|(name, text)| about::proposes(name, text)).transpose()
     }
 
     /// The cells of its experiments in ns-2, if some were measured.

@@ -27,8 +27,9 @@ pub(super) fn part(html: &mut String, group: &Group<'_>, all: &[Group<'_>], fron
     if !byline.is_empty() {
         let _ = writeln!(html, "<p class=\"byline\">{}</p>", escape(&byline));
     }
-    if let Some(proposes) = group.collection.and_then(|c| c.proposes().ok().flatten()) {
-        let _ = writeln!(html, "<p class=\"proposes\">{}</p>", escape(&proposes));
+    let proposes = group.collection.map_or("", |collection| collection.proposes);
+    if !proposes.is_empty() {
+        let _ = writeln!(html, "<p class=\"proposes\">{}</p>", escape(proposes));
     }
     html.push_str("</header>\n");
     if group.has_claims() {

@@ -104,7 +104,7 @@ fn text(summary: &SearchSummary) -> String {
     for found in summary.found.iter().filter(|f| !f.assumptions.is_empty()) {
         text += &format!("\n{} {}:\n", found.world.claim, found.world.verdict);
         for choice in &found.assumptions {
-            text += &format!("  {} {}\n", words::assumption(choice), choice.source);
+            text += &format!("  {}: {}\n", words::assumption(choice), choice.source);
         }
     }
     for (key, JointWorld { readings, claims }) in &summary.joint {

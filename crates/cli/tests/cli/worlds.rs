@@ -47,7 +47,7 @@ fn a_world_is_found_and_stored_beside_the_experiments() {
     // One megabit per second cannot carry 1.2; four can.
     let text = success(search(&["C1", "--worlds-budget", "none"]));
     for expected in
-        ["held with rate = 4", "Rate: 4 instead of 1 (fit: section 4)", "1 hold together"]
+        ["held with rate = 4", "Rate: 4 instead of 1 (fit): section 4", "1 hold together"]
     {
         assert!(text.contains(expected), "{expected} in {text}");
     }

@@ -16,7 +16,13 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("papers/estcp2010/gamma"),
         file!("papers/estcp2010/classes"),
     ],
-    about: Some(file!("papers/estcp2010/paper")),
+    proposes: "Explicitly Synchronized TCP (ESTCP) lets the bottleneck pace the additive increase and \
+        time the multiplicative decrease of all flows. The bottleneck sends g, the time in \
+        which a window grows by a packet, which it adjusts until the time between two \
+        overflows is D; at an overflow all windows are cut together, by the ratio of the least \
+        to the current RTT. In the paper's ns-2 simulations only ESTCP is both efficient and \
+        fair among different RTTs, and its throughput withstands random losses better than \
+        TCP's and Westwood+'s.",
     beside: &[file!("papers/estcp2010/readings"), file!("papers/estcp2010/ns2")],
     worlds: Some(file!("papers/estcp2010/worlds")),
     terms: &[

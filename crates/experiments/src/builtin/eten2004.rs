@@ -15,7 +15,12 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("papers/eten2004/fig8"),
         file!("papers/eten2004/fig9"),
     ],
-    about: Some(file!("papers/eten2004/paper")),
+    proposes: "Explicit Transport Error Notification (ETEN) tells a TCP sender which losses were \
+        corruption, so that it need not reduce its window for them. The paper bounds the \
+        possible gain by an Oracle that reports each corrupted packet at once, and classifies \
+        the mechanisms that could notify a sender. It then proposes cumulative ETEN (CETEN), \
+        in which routers report corruption rates: the sender skips a share of its reductions \
+        (CETEN_P), or makes each one smaller (CETEN_A).",
     beside: &[file!("papers/eten2004/readings"), file!("papers/eten2004/ns2")],
     worlds: Some(file!("papers/eten2004/worlds")),
     terms: &[

@@ -17,7 +17,7 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("field/many-connections"),
         file!("field/today"),
     ],
-    about: None,
+    proposes: "",
     beside: &[],
     worlds: None,
     terms: &[],

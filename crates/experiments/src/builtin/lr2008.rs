@@ -21,7 +21,12 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("papers/lr2008/fig9"),
         file!("papers/lr2008/fig10"),
     ],
-    about: Some(file!("papers/lr2008/paper")),
+    proposes: "A window-based sender starves on a lossy link for two reasons: it takes losses for \
+        congestion, and a lost packet blocks its window until it is repaired. The paper lets \
+        routers signal congestion, by XCP or by one bit (XTCP), so that a loss does not change \
+        the window. It repairs losses with a retransmission timer beside a recovery timer that \
+        every ACK restarts (LR), and with a record of the packet that carried each segment \
+        last (LM).",
     beside: &[file!("papers/lr2008/readings"), file!("papers/lr2008/ns2")],
     worlds: Some(file!("papers/lr2008/worlds")),
     terms: &[

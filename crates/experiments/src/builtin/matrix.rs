@@ -14,7 +14,7 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("matrix/beside-itself"),
         file!("matrix/queues"),
     ],
-    about: None,
+    proposes: "",
     beside: &[],
     worlds: None,
     terms: &[],

@@ -24,7 +24,7 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("media/cellular-load"),
         file!("media/cellular-coverage"),
     ],
-    about: None,
+    proposes: "",
     beside: &[],
     worlds: None,
     terms: &[],

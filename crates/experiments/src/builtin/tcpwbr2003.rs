@@ -23,7 +23,13 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("papers/tcpwbr2003/friendliness"),
         file!("papers/tcpwbr2003/sojourns"),
     ],
-    about: Some(file!("papers/tcpwbr2003/paper")),
+    proposes: "Bulk Repeat (BR) extends TCP Westwood for wireless links that lose many packets by \
+        errors: while losses look like errors, the sender retransmits its whole window on a \
+        partial acknowledgment, keeps its timeout fixed and does not reduce cwnd. Whether a \
+        loss was an error is decided from the RTT (Spike) and from the gap between the \
+        expected and the achieved rate (RGT). In the paper's ns-2 simulations BR carries ten \
+        times as much as Westwood and a hundred times as much as NewReno at 30 % errors, and \
+        is fair to itself and to NewReno.",
     beside: &[file!("papers/tcpwbr2003/readings"), file!("papers/tcpwbr2003/ns2")],
     worlds: Some(file!("papers/tcpwbr2003/worlds")),
     terms: &[

@@ -27,7 +27,7 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("upwind/worst-alone"),
         file!("upwind/worst-beside"),
     ],
-    about: None,
+    proposes: "",
     beside: &[],
     worlds: None,
     terms: &[],

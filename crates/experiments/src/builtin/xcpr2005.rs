@@ -23,7 +23,10 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("papers/xcpr2005/red"),
         file!("papers/xcpr2005/start-up"),
     ],
-    about: Some(file!("papers/xcpr2005/paper")),
+    proposes: "An ACK of XCP carries an increment of the window, and a lost ACK loses the increment. \
+        On links whose bandwidth changes, a sender therefore stays idle after a timeout when \
+        ACKs are lost. The paper computes the window at the receiver, so that each ACK carries \
+        the whole window (XCP-r); the routers stay as they are.",
     beside: &[file!("papers/xcpr2005/readings"), file!("papers/xcpr2005/readings-1gbit")],
     worlds: Some(file!("papers/xcpr2005/worlds")),
     terms: &[

@@ -6,7 +6,7 @@ use std::path::Path;
 use windward_sim::input::{LARGEST_SETTINGS, read_text};
 use windward_sim::keys;
 use windward_sim::strict_toml::{
-    Document, Field, KeySource, Result, Section, TomlType, readers, unnamed,
+    Document, Field, KeySource, Result, Section, TomlType, json_schema, readers, unnamed,
 };
 
 use crate::ExperimentError;
@@ -116,6 +116,11 @@ impl Ns2 {
     /// The cells of an experiment.
     pub fn of<'a>(&'a self, experiment: &'a str) -> impl Iterator<Item = &'a Ns2Cell> {
         self.cells.iter().filter(move |cell| cell.experiment == experiment)
+    }
+
+    /// A JSON Schema of the file.
+    pub fn json_schema() -> serde_json::Value {
+        json_schema("Cells in ns-2", KEYS)
     }
 }
 
