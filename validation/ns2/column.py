@@ -43,7 +43,8 @@ def lr2008():
 
 
 def estcp2010():
-    plain = {"recovery-of-each": "NewReno", "buffer": "mean RTT, 750 packets", "acks": "each packet"}
+    plain = {"recovery": "NewReno", "tcp-recovery": "as the others", "buffer": "mean RTT, 750 packets",
+             "acks": "each packet"}
     for flows in ("10", "50", "100"):
         yield plain, "fig3a", {"topology": "estcp", "protocol": "newreno", "flows": flows, "duration": 100,
                                "warmup": 60}, {
