@@ -401,7 +401,8 @@ fn trace_panel(
     let experiment = &results.plan().experiment;
     let scenario = &results.plan().scenarios[cell];
     let runs = results.cell_runs(cell);
-    let runs = &runs[..if single { 1 } else { runs.len() }];
+    // In another world a cell may have none.
+    let runs = if single { &runs[..runs.len().min(1)] } else { runs };
     let traced = traced(scenario, what, names);
     let own = looks.iter().filter_map(|(name, style)| {
         let (label, index) = traced.iter().find(|(label, _)| label == name)?;

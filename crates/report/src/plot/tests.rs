@@ -163,6 +163,10 @@ fn samples_and_theory_are_drawn() {
     let kept: Vec<bool> =
         results.cell_runs(0).iter().map(|r| r.outcome.samples.is_some()).collect();
     assert_eq!(kept, [true, false]);
+    // In a world in which nothing was measured nothing is drawn.
+    let nothing = || vec![Vec::new(); results.plan.scenarios.len()];
+    let empty = InWorld { plan: results.plan.clone(), rows: nothing(), runs: vec![Vec::new(); 6] };
+    assert!(drawings(&empty).iter().all(Drawing::is_empty));
     // 6 cells, and 0, 0.1 .. 4 s.
     let table = results.sample_table();
     assert_eq!(table.rows(), 6 * 41);
