@@ -207,7 +207,7 @@ page_is_self_contained() {
 
 has_all_claims() {
     local missing=0 id
-    for id in L{1..14} L4b R{1..6} R3b R6b S{1..5} E{1..8} E2b W{1..7}; do
+    for id in L{1..14} L4b R{1..6} R3b R5b R6b S{1..5} E{1..8} E2b W{1..7}; do
         grep -q "\"$id\"" "$1" || { echo "no verdict on $id"; missing=1; }
     done
     return $missing
