@@ -525,6 +525,16 @@ impl Check {
     }
 }
 
+/// Reads a file beside experiments, which `parse` takes with its name for errors.
+fn read_settings<T>(
+    path: &Path,
+    parse: impl Fn(&str, &str) -> Result<T, ExperimentError>,
+) -> Result<T, ExperimentError> {
+    let text = read_text(path, LARGEST_SETTINGS);
+    let text = text.map_err(|error| ExperimentError::io("read", path, error))?;
+    parse(&path.display().to_string(), &text)
+}
+
 impl Experiment {
     /// Reads a file, with the found worlds and the cells in ns-2 beside it if there are any; `-` is
     /// standard input.

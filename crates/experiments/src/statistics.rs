@@ -153,8 +153,8 @@ pub fn ratio_of_means(
 ///
 /// Unlike the bootstrap it draws no random numbers, and its intervals are not too narrow with four
 /// to eight rows, where those of bootstrap percentiles are (Efron and Tibshirani 1993, chapters 11
-/// and 12). The function should be smooth near the means: near a change of sign of `abs`, or of
-/// order in `max` or `min`, the interval is approximate.
+/// and 12). The function should be smooth near the means: near a change of sign of `abs` the
+/// interval is approximate.
 pub(crate) fn jackknife(
     rows: usize,
     confidence: f64,

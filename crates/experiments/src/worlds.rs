@@ -87,7 +87,7 @@ impl Distance {
     pub(crate) fn of(changed: impl Iterator<Item = (Basis, bool)>) -> Self {
         let mut distance = Distance::default();
         for (basis, private) in changed {
-            // That it holds of one alone is no better founded than the value.
+            // The second assumption of a private value has the reason of the value.
             let assumptions = 1 + usize::from(private);
             distance.assumptions += assumptions;
             distance.private += usize::from(private);
@@ -116,8 +116,8 @@ pub(crate) struct Other {
 }
 
 impl Choice {
-    /// The choice with the other values that `matters` accepts and that no result of the paper
-    /// contradicts. `None` if there are none.
+    /// The choice with the other values that `matters` accepts, without those that a result of the
+    /// paper contradicts. `None` if no value is left.
     pub(crate) fn of(reading: &Reading, matters: impl Fn(&str) -> bool) -> Option<Self> {
         let possible = |value: &&ReadingValue| value.contradicted.is_none();
         let others = reading.others().filter(possible).filter(|value| matters(&value.label));

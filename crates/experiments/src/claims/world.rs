@@ -223,8 +223,7 @@ impl ClaimResult {
         }
     }
 
-    /// Number of worlds that are nearer than the nearest decided one, or any if there is none, and
-    /// that the search left open.
+    /// Number of worlds that the search left open. If it found a world, all of them are nearer.
     pub fn undecided_nearer(&self) -> u64 {
         self.worlds.search.as_ref().map_or(0, |search| search.undecided)
     }

@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use windward_sim::input::{LARGEST_SETTINGS, read_text};
 use windward_sim::keys;
 use windward_sim::strict_toml::{
     Document, Field, KeySource, Result, Section, TomlType, json_schema, readers, unnamed,
 };
 
+use super::read_settings;
 use super::reading::Deviation;
 use crate::ExperimentError;
 use crate::verdict::Verdict;
@@ -178,9 +178,7 @@ impl Worlds {
     /// # Errors
     /// If it cannot be read, or anything in it is wrong.
     pub fn read(path: &Path) -> std::result::Result<Self, ExperimentError> {
-        let text =
-            read_text(path, LARGEST_SETTINGS).map_err(|e| ExperimentError::io("read", path, e))?;
-        Self::parse(&path.display().to_string(), &text)
+        read_settings(path, Self::parse)
     }
 
     /// Parses a text; `name` is the file's name in errors.
