@@ -19,7 +19,7 @@ use crate::ExperimentError;
 use crate::experiment::{
     Asked, Basis, Check, Claim, Deviation, Experiment, Explanation, History, Margin, Reading,
 };
-use crate::expression::{Cell, Comparison, Expression, Relation};
+use crate::expression::{Cell, Comparison, Relation};
 use crate::statistics::{Estimate, Look, end};
 use crate::worlds::Distance;
 
@@ -372,25 +372,13 @@ pub fn check_references(experiments: &[Experiment]) -> Result<(), ExperimentErro
         for claim in &own.claims {
             let line = claim.checks.first().map_or(0, |check| check.line);
             let values = claim.explanation.iter().flat_map(Explanation::values);
-            for cell in values.flat_map(Expression::leaves) {
-                check_exists(own, cell, line, experiments)?;
+            for value in values {
+                let cells = value.leaves().into_iter().map(|cell| (cell, line));
+                check_involved(own, cells, experiments)?;
             }
         }
     }
     Ok(())
-}
-
-/// Verifies that the experiment of a cell, if it is one of the list, has it.
-fn check_exists(
-    own: &Experiment,
-    cell: &Cell,
-    line: usize,
-    experiments: &[Experiment],
-) -> Result<(), ExperimentError> {
-    let id = cell.experiment.as_ref();
-    let other = id.and_then(|id| experiments.iter().find(|e| e.id == *id));
-    let error = |message| ExperimentError::Experiment { file: own.file.clone(), line, message };
-    other.map_or(Ok(()), |other| other.find(cell).map(drop).map_err(error))
 }
 
 /// Verifies that all experiments whose cells appear in one expression have these cells, and that

@@ -353,7 +353,7 @@ impl Plan {
 }
 
 /// The measurements that charts of an experiment need.
-pub trait Measured {
+pub trait ChartData {
     /// The plan; its scenarios are those of the runs.
     fn plan(&self) -> &Plan;
     /// The values of a metric in a cell, one per repetition.
@@ -374,7 +374,7 @@ pub struct InWorld {
     pub runs: Vec<Vec<Run>>,
 }
 
-impl Measured for Results {
+impl ChartData for Results {
     fn plan(&self) -> &Plan {
         &self.plan
     }
@@ -388,7 +388,7 @@ impl Measured for Results {
     }
 }
 
-impl Measured for InWorld {
+impl ChartData for InWorld {
     fn plan(&self) -> &Plan {
         &self.plan
     }

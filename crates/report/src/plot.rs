@@ -13,7 +13,7 @@ use windward_experiments::experiment::{
 };
 use windward_experiments::expression::{Cell, Expression, Measure};
 use windward_experiments::statistics::{Estimate, estimate};
-use windward_experiments::sweep::{Measured, Results};
+use windward_experiments::sweep::{ChartData, Results};
 use windward_experiments::theory;
 use windward_sim::scenario::Traffic;
 use windward_sim::{Outcome, Scenario};
@@ -101,7 +101,7 @@ pub fn charts(results: &Results) -> Vec<Chart> {
 }
 
 /// Every chart of an experiment in one world.
-pub(crate) fn drawings(results: &dyn Measured) -> Vec<Drawing> {
+pub(crate) fn drawings(results: &dyn ChartData) -> Vec<Drawing> {
     let plots = results.plan().experiment.plots.iter();
     let drawing = |spec: &PlotConfig| {
         let panels = match &spec.kind {
@@ -136,7 +136,7 @@ type SeriesKey<'a> = (Vec<&'a str>, usize);
 
 /// Charts of metrics against one axis. `log` is `None` for an axis of words.
 fn cells(
-    results: &dyn Measured,
+    results: &dyn ChartData,
     spec: &PlotConfig,
     x: usize,
     metrics: &[usize],
@@ -201,7 +201,7 @@ fn possible(experiment: &Experiment, metrics: &[usize], factor: f64) -> (f64, f6
 /// The series of a chart in their order, each a metric at one label of every other axis. `places`
 /// has the place of each point of the axis `x`.
 fn series_of<'a>(
-    results: &'a dyn Measured,
+    results: &'a dyn ChartData,
     spec: &PlotConfig,
     x: usize,
     metrics: &[usize],
@@ -364,7 +364,7 @@ fn time_styles(
 
 /// Chart of a quantity over time: one panel per cell, all with the same bounds and looks.
 fn time(
-    results: &dyn Measured,
+    results: &dyn ChartData,
     spec: &PlotConfig,
     what: Traced,
     names: &[String],
@@ -390,7 +390,7 @@ fn time(
 }
 
 fn trace_panel(
-    results: &dyn Measured,
+    results: &dyn ChartData,
     spec: &PlotConfig,
     what: Traced,
     names: &[String],
@@ -571,7 +571,7 @@ type Curve<'a> = (Vec<&'a str>, Vec<(f64, f64)>);
 /// The reference lines: each curve once if it is the same for all series, which is the usual case,
 /// else one per series in its colour.
 fn guides(
-    results: &dyn Measured,
+    results: &dyn ChartData,
     spec: &PlotConfig,
     x: usize,
     places: &[Option<f64>],
