@@ -185,7 +185,7 @@ pub(crate) fn verdicts(claims: &[ClaimResult]) -> String {
             text += &format!("{indent} {in_readings}\n");
         }
         for choice in words::calibrated(claim) {
-            text += &format!("{indent} calibrated: {choice}\n");
+            text += &format!("{indent} {choice}\n");
         }
         for line in [words::edition(claim), answer].iter().filter(|line| !line.is_empty()) {
             text += &format!("{indent} {line}\n");

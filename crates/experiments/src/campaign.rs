@@ -5,10 +5,9 @@
 //! repeated up to the next look ([`Looks`](crate::statistics::Looks)). The other readings follow:
 //! first with half of the permitted runs, then those that are not decided with all of them, as far
 //! as the budget of the claim permits. The worlds that a search found are judged again beside them.
-//! With full effort pairs of readings that matter come next. At the end each comparison has its
-//! control ([`claims::Control`](crate::claims::Control)). The next step depends only on the
-//! numbers, never on the order in which runs end. The result is therefore the same with any number
-//! of threads and after an interruption.
+//! At the end each comparison has its control ([`claims::Control`](crate::claims::Control)). The
+//! next step depends only on the numbers, never on the order in which runs end. The result is
+//! therefore the same with any number of threads and after an interruption.
 //!
 //! The caller's thread decides; the others simulate. They share a queue of jobs.
 //!
@@ -183,12 +182,13 @@ impl Campaign<'_> {
 
     fn take(&mut self, answer: Answer<Purpose>) -> Result<(), ExperimentError> {
         let id = answer.ask.claim;
-        let drawn = (answer.ask.asker == Purpose::Nearest).then(|| answer.ask.world.clone());
+        let judged = (answer.ask.asker == Purpose::World).then(|| answer.ask.world.clone());
         let case = &mut self.cases[id.experiment][id.claim];
         let follows = case.take(answer, &self.runner.design);
         case.explain(&self.runner.design);
         let result = Box::new(case.result.clone());
-        let draws = drawn.filter(|_| result.holds_nearest());
+        let nearest = result.worlds.nearest.as_ref().map(|world| &world.reading.deviation);
+        let draws = judged.filter(|world| nearest == Some(world) && result.holds_nearest());
         self.runner.observer.event(Event::Judged(id, result))?;
         if let Some(world) = draws {
             let measured = Box::new(self.runner.in_world(id, &world));

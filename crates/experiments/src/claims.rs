@@ -76,8 +76,6 @@ pub struct ReadingResult {
     pub verdict: Verdict,
     /// The checks that were judged: where one that failed fails again, the others do not matter.
     pub checks: Vec<CheckResult>,
-    /// True if it is not judged, since a quick look has no time for it.
-    pub left_out: bool,
 }
 
 /// A choice with another value than the plain one.
@@ -97,6 +95,8 @@ pub struct ChangedChoice {
     pub private: bool,
     /// The result of the paper that it makes impossible, if there is one.
     pub contradicted: Option<String>,
+    /// The words of the paper that speak against it.
+    pub against: Option<String>,
 }
 
 /// A check with its numbers.
@@ -116,6 +116,10 @@ pub struct CheckResult {
     pub left: Option<Estimate>,
     /// Right side.
     pub right: Option<Estimate>,
+    /// Unit of both sides; empty without one.
+    pub unit: String,
+    /// The cells of both sides.
+    pub cells: Vec<CheckedCell>,
     /// True if the right side is a constant.
     pub fixed_bound: bool,
     /// True if it asks which of two measured things is larger.
@@ -133,6 +137,17 @@ pub struct CheckResult {
     /// Would it hold of equal things, and can it fail? None if it compares nothing, or as long as
     /// the runs go on.
     pub control: Option<Control>,
+}
+
+/// A cell of a check.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CheckedCell {
+    /// Its name: `utilization[reno, 5%]`.
+    pub name: String,
+    /// Its mean.
+    pub mean: f64,
+    /// True if its side has more than it, so that the mean of the side is another.
+    pub is_part: bool,
 }
 
 /// The verdict of an interval of `left - right`; `margin` is the largest difference of equal
@@ -195,9 +210,14 @@ impl Counts {
     pub fn of(verdicts: impl IntoIterator<Item = Verdict>) -> Self {
         let mut counts = Counts::default();
         for verdict in verdicts {
-            *counts.get_mut(verdict) += 1;
+            counts.add(verdict);
         }
         counts
+    }
+
+    /// Counts one more.
+    pub fn add(&mut self, verdict: Verdict) {
+        *self.get_mut(verdict) += 1;
     }
 
     fn get_mut(&mut self, verdict: Verdict) -> &mut usize {
@@ -231,6 +251,9 @@ impl Counts {
         words.map(|(n, verdict)| format!("{n} {verdict}")).collect::<Vec<_>>().join(", ")
     }
 }
+
+/// Largest number of cells that follow the two sides of a check.
+const MOST_PARTS: usize = 3;
 
 /// Minimum number of runs of a verdict, even if all runs are equal.
 pub const LEAST_RUNS: usize = 3;
@@ -280,6 +303,8 @@ fn evaluate_comparison(
         verdict: Verdict::Inconclusive,
         left: None,
         right: None,
+        unit: String::new(),
+        cells: Vec::new(),
         fixed_bound: comparison.right.constant().is_some(),
         is_order: comparison.is_order(),
         difference: None,
@@ -326,6 +351,20 @@ fn summarize(
     let difference = columns.difference(left, right, runs, result.confidence);
     let side = |side| columns.estimate(side, runs, result.confidence);
     let (left, right) = (side(left), side(right));
+    let Comparison { left: one, right: other, .. } = comparison;
+    let measured = if other.constant().is_some() { [one, one] } else { [one, other] };
+    let units = measured.map(|side| columns.unit_of(side));
+    result.unit = if units[0] == units[1] { units[0].to_owned() } else { String::new() };
+    let cells = [one, other].into_iter().flat_map(|side| {
+        let is_part = !side.is_leaf();
+        side.leaves().into_iter().map(move |cell| (cell, is_part))
+    });
+    let cells = cells.filter_map(|(cell, is_part)| {
+        let samples = &columns.of(cell)?.samples[..runs];
+        let mean = samples.iter().sum::<f64>() / runs as f64;
+        Some(CheckedCell { name: cell.to_string(), mean, is_part })
+    });
+    result.cells = cells.collect();
     result.repetitions = runs;
     result.left = left;
     result.right = right;
@@ -431,21 +470,29 @@ fn same_readings(a: &Experiment, b: &Experiment) -> Result<(), String> {
 
 impl CheckResult {
     /// The numbers for readers: the left side with its interval for a fixed bound, otherwise both
-    /// sides and their difference.
+    /// sides and their difference. Few cells of a side that is more than one cell follow.
     pub fn measured(&self) -> String {
         let (Some(left), Some(right), Some(difference)) = (self.left, self.right, self.difference)
         else {
             return self.trouble.clone().unwrap_or_default();
         };
+        let unit = if self.unit.is_empty() { String::new() } else { format!(" {}", self.unit) };
         if self.fixed_bound {
-            return interval(left);
+            return format!("{}{unit}", interval(left));
         }
-        format!(
-            "{} against {}, difference {}",
+        let mut text = format!(
+            "{} against {}, difference {}{unit}",
             number(left.mean),
             number(right.mean),
             interval(difference)
-        )
+        );
+        let parts = self.cells.iter().filter(|cell| cell.is_part);
+        let parts = parts.map(|cell| format!("{}: {}", cell.name, number(cell.mean)));
+        let parts: Vec<String> = parts.collect();
+        if (1..=MOST_PARTS).contains(&parts.len()) {
+            text += &format!(" ({})", parts.join(", "));
+        }
+        text
     }
 }
 
@@ -564,8 +611,7 @@ impl ClaimResult {
     }
 
     /// The deciding readings. If the claim does not hold plainly, these are the readings under
-    /// which it holds; if it does, those with another verdict. Of these, the ones with the fewest
-    /// changed choices.
+    /// which it holds; if it does, those with another verdict.
     pub fn deciding(&self) -> Vec<&ReadingResult> {
         let turns = |r: &&ReadingResult| {
             let decided = |v: Verdict| matches!(v, Verdict::Held | Verdict::NotHeld | Verdict::Tie);
@@ -576,12 +622,7 @@ impl ClaimResult {
                 && decided(r.verdict)
                 && (holds(r.verdict) || holds(self.verdict))
         };
-        let mut deciding: Vec<&ReadingResult> = self.readings.iter().filter(turns).collect();
-        deciding.sort_by_key(|r| r.deviation.choices().len());
-        // If one choice suffices, readings with a further one do not count.
-        let least = deciding.first().map_or(0, |r| r.deviation.choices().len());
-        deciding.retain(|r| r.deviation.choices().len() == least);
-        deciding
+        self.readings.iter().filter(turns).collect()
     }
 
     /// All measured numbers in one text.
@@ -636,22 +677,19 @@ impl ClaimResult {
         json
     }
 
-    /// A check whose verdict a reading changes: plainly, and under that reading.
+    /// A check whose verdict a reading changes to that of the claim there: plainly, and under that
+    /// reading.
     pub fn turned<'a>(
         &'a self,
         reading: &'a ReadingResult,
     ) -> Option<(&'a CheckResult, &'a CheckResult)> {
         let pairs = reading.checks.iter().filter_map(|there| {
             let here = self.checks.iter().find(|c| c.check == there.check)?;
-            (here.verdict != there.verdict).then_some((here, there))
+            let turns = here.verdict != there.verdict && there.verdict == reading.verdict;
+            turns.then_some((here, there))
         });
-        // The decisive one has the verdict of the claim on one side.
-        let mut pairs: Vec<_> = pairs.collect();
-        pairs.sort_by_key(|(here, there)| {
-            let decides = |verdict, whole| verdict == Verdict::NotHeld && whole == Verdict::NotHeld;
-            !(decides(here.verdict, self.verdict) || decides(there.verdict, reading.verdict))
-        });
-        pairs.into_iter().next()
+        // First those that decide plainly too.
+        pairs.min_by_key(|(here, _)| here.verdict != self.verdict)
     }
 
     fn decision(&self, reading: &ReadingResult) -> Value {
@@ -705,6 +743,7 @@ impl ReadingResult {
                 "source": w.source,
                 "private": w.private,
                 "contradicted": w.contradicted,
+                "against": w.against,
             })
         });
         words.collect()
@@ -741,6 +780,7 @@ impl CheckResult {
             "check": self.text,
             "left": part(self.left, |e| e.mean),
             "right": part(self.right, |e| e.mean),
+            "unit": self.unit,
             "mean": part(self.difference, |e| e.mean),
             "low": part(self.difference, |e| e.low),
             "high": part(self.difference, |e| e.high),
@@ -854,6 +894,7 @@ mod tests {
             Ok(CellSamples {
                 samples: sides.iter().map(read).collect(),
                 has_unit: false,
+                unit: "",
                 bounds: (0.0, f64::INFINITY),
             })
         })
@@ -914,13 +955,13 @@ mod tests {
             source: "RFC 1".to_owned(),
             private: false,
             contradicted: None,
+            against: None,
         };
         ReadingResult {
             deviation: Deviation::one(name, "other"),
             words: vec![word],
             verdict,
             checks: Vec::new(),
-            left_out: false,
         }
     }
 
@@ -930,14 +971,11 @@ mod tests {
         let mut result = ClaimResult::open(&claim(), "f");
         assert_eq!(result.in_readings(), "no choice to read otherwise");
         result.verdict = NotHeld;
-        let pair = Deviation::one("a", "other").and(&Deviation::one("b", "other")).unwrap();
-        let both = ReadingResult { deviation: pair, ..reading("a", Held) };
         result.readings =
-            vec![both, reading("a", NotHeld), reading("b", Held), reading("c", Inconclusive)];
-        assert_eq!(result.in_readings(), "holds in 2 of 5 readings (2 not held, 1 inconclusive)");
+            vec![reading("a", NotHeld), reading("b", Held), reading("c", Inconclusive)];
+        assert_eq!(result.in_readings(), "holds in 1 of 4 readings (2 not held, 1 inconclusive)");
         let deciding: Vec<String> =
             result.deciding().iter().map(|r| r.deviation.to_string()).collect();
-        // The pair changes it too, but one of the two suffices.
         assert_eq!(deciding, ["b = other"]);
         result.verdict = Held;
         let deciding: Vec<String> =
@@ -945,7 +983,7 @@ mod tests {
         assert_eq!(deciding, ["a = other"]);
         assert_eq!(result.explanation(), Some("why"));
         result.readings.retain(|r| r.verdict == Held);
-        assert_eq!(result.in_readings(), "holds in all 3 readings");
+        assert_eq!(result.in_readings(), "holds in all 2 readings");
         assert_eq!(result.explanation(), None);
     }
 
@@ -960,6 +998,7 @@ mod tests {
             Ok(CellSamples {
                 samples: sides.iter().map(read).collect(),
                 has_unit: false,
+                unit: "",
                 bounds: (0.0, f64::INFINITY),
             })
         })

@@ -126,7 +126,7 @@ pub enum Effort {
 }
 
 impl Effort {
-    /// True for full effort, whatever the lengths. Then readings are judged in pairs too.
+    /// True for full effort, whatever the lengths.
     pub fn is_full(&self) -> bool {
         matches!(self, Effort::Full | Effort::Custom { full: true, .. })
     }
@@ -397,6 +397,16 @@ impl Unit {
     /// The unit of that name.
     pub fn named(name: &str) -> Option<Unit> {
         Unit::ALL.into_iter().find(|u| u.name == name)
+    }
+
+    /// The unit of metrics that have this one on an axis; empty for shares and counts.
+    pub fn of_metrics(self) -> &'static str {
+        match self.name {
+            "kbit/s" | "Mbit/s" | "Gbit/s" => "bit/s",
+            "s" | "ms" => "s",
+            "packets" => "packets",
+            _ => "",
+        }
     }
 }
 
@@ -759,6 +769,17 @@ impl Experiment {
             index = index * axis.points.len() + point;
         }
         Ok((metric, index))
+    }
+
+    /// The unit in which charts show a metric, by its index; none if no chart shows it.
+    pub fn unit_of(&self, metric: usize) -> Unit {
+        let drawn = |kind: &PlotKind| match kind {
+            PlotKind::Lines { metrics, .. } | PlotKind::Dots { metrics, .. } => {
+                metrics.contains(&metric)
+            }
+            PlotKind::Time { .. } => false,
+        };
+        self.plots.iter().find(|plot| drawn(&plot.kind)).map_or(Unit::NONE, |plot| plot.unit)
     }
 
     /// The ids of other experiments that its checks and reported numbers refer to.

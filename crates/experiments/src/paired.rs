@@ -14,7 +14,7 @@
 //! A metric that is a quotient within one run, as a share, is a value of that run: its estimate is
 //! the mean over the repetitions.
 
-use crate::experiment::Metric;
+use crate::experiment::Experiment;
 use crate::expression::{Cell, Expression, Measure};
 use crate::statistics::{Estimate, estimate_with, jackknife, ratio_of_means};
 
@@ -24,15 +24,19 @@ pub struct CellSamples {
     pub samples: Vec<f64>,
     /// True if the metric has a unit.
     pub has_unit: bool,
+    /// Its unit, as far as charts name it; else empty.
+    pub unit: &'static str,
     /// Least and largest possible value.
     pub bounds: (f64, f64),
 }
 
 impl CellSamples {
-    /// Samples of a metric.
-    pub fn of(metric: &Metric, samples: Vec<f64>) -> Self {
+    /// Samples of a metric, by its index.
+    pub fn of(experiment: &Experiment, metric: usize, samples: Vec<f64>) -> Self {
+        let unit = experiment.unit_of(metric).of_metrics();
+        let metric = &experiment.metrics[metric];
         let bounds = metric.expression.bounds(&Measure::bounds);
-        CellSamples { samples, has_unit: metric.has_unit(), bounds }
+        CellSamples { samples, has_unit: metric.has_unit(), unit, bounds }
     }
 }
 
@@ -107,6 +111,18 @@ impl SampledCells<'_> {
         }
     }
 
+    /// The unit of an expression: that of its cells, if they have the same; empty for a quotient of
+    /// two of them.
+    pub fn unit_of(&self, expression: &Expression<Cell>) -> &'static str {
+        let mut units = expression.leaves().into_iter().map(|c| self.of(c).map_or("", |c| c.unit));
+        match units.next() {
+            Some(unit) if expression.has_unit(&|_| true) && units.all(|other| other == unit) => {
+                unit
+            }
+            _ => "",
+        }
+    }
+
     /// The columns of a cell.
     pub fn of(&self, cell: &Cell) -> Option<&CellSamples> {
         self.0.iter().find(|(c, _)| *c == cell).map(|(_, column)| column)
@@ -143,7 +159,10 @@ mod tests {
                 "b" => b,
                 _ => c,
             };
-            (cell, CellSamples { samples: samples.to_vec(), has_unit: true, bounds: RATES })
+            (
+                cell,
+                CellSamples { samples: samples.to_vec(), has_unit: true, unit: "", bounds: RATES },
+            )
         };
         let cells = SampledCells(expression.leaves().into_iter().map(column).collect());
         cells.estimate(&expression, 3, CONFIDENCE)
@@ -222,7 +241,10 @@ mod tests {
         let column = |cell| {
             let cell: &Cell = cell;
             let samples = if cell.labels[0] == "a" { NEAR_TEN } else { TEN };
-            (cell, CellSamples { samples: samples.to_vec(), has_unit: true, bounds: RATES })
+            (
+                cell,
+                CellSamples { samples: samples.to_vec(), has_unit: true, unit: "", bounds: RATES },
+            )
         };
         let cells = left.leaves().into_iter().chain(right.leaves()).map(column).collect();
         let cells = SampledCells(cells);

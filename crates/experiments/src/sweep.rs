@@ -37,8 +37,7 @@ pub struct Plan {
 pub const HOPS_PER_SECOND: f64 = 8e6;
 /// Quick budget for the other readings of a claim, packet-hops: some seconds of a core.
 pub const QUICK_READINGS: f64 = 20e6;
-/// Full budget for the other readings of a claim, and the same again for pairs of readings: about a
-/// minute of a core.
+/// Full budget for the other readings of a claim: about a minute of a core.
 pub const FULL_READINGS: f64 = 500e6;
 
 /// Options of a run.

@@ -55,7 +55,7 @@ fn row(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
         let _ = write!(plain, " <small>{}</small>", escape(&edition));
     }
     if let Some(check) = here {
-        let _ = write!(plain, "<br>{}<br>{}", code(&check.text), measured(group, claim, check));
+        let _ = write!(plain, "<br>{}<br>{}", code(&check.text), escape(&check.measured()));
     }
     let mut world = String::new();
     match nearest {
@@ -64,7 +64,7 @@ fn row(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
             world += &assumptions(reading);
             let _ = write!(world, "<br>{}", verdict_of(reading));
             if let (Some(here), Some(there)) = (here, there) {
-                let _ = write!(world, " {}", measured_beside(group, claim, there, here));
+                let _ = write!(world, " {}", escape(&there.measured_beside(here)));
             }
             if let Some(nearer) = words::nearer(claim) {
                 let _ = write!(world, "<br><small>{nearer}</small>");
@@ -110,7 +110,7 @@ fn stated(group: &Group<'_>, claim: &ClaimResult) -> String {
     let rows = rows.filter(|row| is_checked(claim, row));
     let number = |row: &ReportedRow| {
         let how = if row.digitised { "digitised, " } else { "" };
-        let unit = unit(group, claim, &row.what);
+        let unit = if row.unit.is_empty() { String::new() } else { format!(" {}", row.unit) };
         format!("{}{unit} <small>({how}{})</small>", row.paper(), escape(&row.what))
     };
     let numbers: Vec<String> = rows.map(number).collect();
@@ -119,61 +119,10 @@ fn stated(group: &Group<'_>, claim: &ClaimResult) -> String {
 
 /// True if one check of the claim has all cells of a number of the paper.
 fn is_checked(claim: &ClaimResult, row: &ReportedRow) -> bool {
-    let wanted = cells(&row.what);
     claim.checks.iter().any(|check| {
-        let there = cells(&check.text);
-        !wanted.is_empty() && wanted.iter().all(|cell| there.contains(cell))
+        let there = |cell: &String| check.cells.iter().any(|known| known.name == *cell);
+        !row.cells.is_empty() && row.cells.iter().all(there)
     })
-}
-
-/// The cells that an expression names: `goodput[sack, 0]`.
-fn cells(text: &str) -> Vec<&str> {
-    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | ':');
-    let cell = |(open, _): (usize, &str)| {
-        let before = &text[..open];
-        let start = before
-            .rfind(|c| !is_name(c))
-            .map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
-        let end = open + text[open..].find(']')?;
-        Some(&text[start..=end])
-    };
-    text.match_indices('[').filter_map(cell).collect()
-}
-
-/// The unit of an expression, if all its cells have the same and it is no quotient: ` bit/s`.
-fn unit(group: &Group<'_>, claim: &ClaimResult, text: &str) -> String {
-    let first = text.split(", or ").next().unwrap_or(text);
-    let of_cell = |cell: &str| -> Option<&str> {
-        let name = cell.split('[').next()?;
-        let (experiment, metric) = name.split_once(':').unwrap_or((&claim.figure, name));
-        let section = group.sections.iter().find(|section| section.id == experiment)?;
-        let units = section.method.units.iter();
-        units.clone().find(|(known, _)| known == metric).map(|(_, unit)| unit.as_str())
-    };
-    let mut units: Vec<Option<&str>> = cells(first).into_iter().map(of_cell).collect();
-    units.dedup();
-    match units[..] {
-        [Some(unit)] if !first.contains(" / ") => format!(" {unit}"),
-        _ => String::new(),
-    }
-}
-
-/// The numbers of a check with their unit.
-fn measured(group: &Group<'_>, claim: &ClaimResult, check: &CheckResult) -> String {
-    let unit =
-        if check.difference.is_some() { unit(group, claim, &check.text) } else { String::new() };
-    format!("{}{unit}", escape(&check.measured()))
-}
-
-/// The same after those of another check.
-fn measured_beside(
-    group: &Group<'_>,
-    claim: &ClaimResult,
-    there: &CheckResult,
-    here: &CheckResult,
-) -> String {
-    let text = if there.text == here.text { String::new() } else { code(&there.text) + ": " };
-    format!("{text}{}", measured(group, claim, there))
 }
 
 /// The reading in which the verdict changes with the fewest assumptions.
@@ -188,8 +137,8 @@ fn nearest(claim: &ClaimResult) -> Option<&ReadingResult> {
     }
 }
 
-/// A check that tells the plain verdict, and the same in another reading: the one that turns. Else
-/// of a claim that holds the check nearest to its bound, and of others the one farthest from it.
+/// The checks that tell the plain verdict and the one in another reading: the one that turns, if
+/// there is one.
 fn telling<'a>(
     claim: &'a ClaimResult,
     reading: Option<&'a ReadingResult>,
@@ -197,17 +146,18 @@ fn telling<'a>(
     if let Some((here, there)) = reading.and_then(|reading| claim.turned(reading)) {
         return (Some(here), Some(there));
     }
-    let decisive = || claim.checks.iter().filter(|check| check.verdict == claim.verdict);
+    let here = decisive(&claim.checks, claim.verdict).or(claim.checks.first());
+    (here, reading.and_then(|reading| decisive(&reading.checks, reading.verdict)))
+}
+
+/// Of the checks with the verdict of the claim, one that holds most narrowly, or fails most clearly.
+fn decisive(checks: &[CheckResult], verdict: Verdict) -> Option<&CheckResult> {
+    let decisive = checks.iter().filter(|check| check.verdict == verdict);
     let by_distance = |a: &&CheckResult, b: &&CheckResult| distance(a).total_cmp(&distance(b));
-    let here = match claim.verdict {
-        Verdict::NotHeld => decisive().max_by(by_distance),
-        _ => decisive().min_by(by_distance),
-    };
-    let here = here.or(claim.checks.first());
-    let there = here
-        .zip(reading)
-        .and_then(|(here, reading)| reading.checks.iter().find(|there| there.check == here.check));
-    (here, there)
+    match verdict {
+        Verdict::NotHeld => decisive.max_by(by_distance),
+        _ => decisive.min_by(by_distance),
+    }
 }
 
 /// The distance of an interval from its bound, as a share of the larger side; none without numbers.
@@ -239,11 +189,7 @@ fn begin(claim: &ClaimResult, reading: &ReadingResult) -> &'static str {
 
 /// The verdict in a world.
 fn verdict_of(reading: &ReadingResult) -> String {
-    match (reading.is_judged(), reading.left_out) {
-        (true, _) => badge(reading.verdict),
-        (false, true) => "not judged in a quick run; <code>--full</code> judges it".to_owned(),
-        (false, false) => "still to come".to_owned(),
-    }
+    if reading.is_judged() { badge(reading.verdict) } else { "still to come".to_owned() }
 }
 
 /// Writes the page of a claim.
@@ -293,7 +239,7 @@ pub(crate) fn page(html: &mut String, group: &Group<'_>, claim: &ClaimResult, fr
 }
 
 /// Writes a claim of a suite among those of its experiment.
-pub(crate) fn block(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
+pub(crate) fn block(html: &mut String, claim: &ClaimResult) {
     let _ = writeln!(
         html,
         "<article id=\"{}\">\n<h4>{} {}</h4>\n<p>{}</p>\n<p><small>Holds if: {}</small></p>",
@@ -303,9 +249,9 @@ pub(crate) fn block(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
         escape(&claim.claim),
         escape(&claim.expected)
     );
-    checks(html, group, claim);
+    checks(html, claim);
     why(html, claim);
-    readings(html, group, claim);
+    readings(html, claim);
     html.push_str("</article>\n");
 }
 
@@ -318,12 +264,16 @@ fn body(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
         html.push_str("</ul>\n");
     }
     for choice in words::calibrated(claim) {
-        let _ = writeln!(html, "<p class=\"setting\"><b>Calibrated</b>: {}.</p>", escape(&choice));
+        let choice = escape(&choice);
+        let _ = writeln!(
+            html,
+            "<p class=\"setting\"><b>Plain value without a source</b>: {choice}.</p>"
+        );
     }
     html.push_str("<h2>Checks</h2>\n");
-    checks(html, group, claim);
-    editions(html, claim);
-    world(html, group, claim);
+    checks(html, claim);
+    editions(html, group, claim);
+    world(html, claim);
     if is_explained(claim) {
         html.push_str("<h2>Explanation</h2>\n");
         why(html, claim);
@@ -343,19 +293,19 @@ fn body(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
             escape(&section.id)
         );
     }
-    readings(html, group, claim);
+    readings(html, claim);
 }
 
 /// Writes the checks: all if they are few, else those that decide, and the others folded.
-fn checks(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
+fn checks(html: &mut String, claim: &ClaimResult) {
     let all: Vec<&CheckResult> = claim.checks.iter().collect();
     if all.len() <= FEW_CHECKS {
-        return table(html, group, claim, &all);
+        return table(html, &all);
     }
     let (decide, rest): (Vec<&CheckResult>, Vec<&CheckResult>) =
         all.iter().partition(|check| check.verdict == claim.verdict);
     let (shown, more) = decide.split_at(decide.len().min(FEW_CHECKS));
-    table(html, group, claim, shown);
+    table(html, shown);
     let rest: Vec<&CheckResult> = more.iter().chain(&rest).copied().collect();
     let verdicts = Verdict::ALL.map(|v| (v, rest.iter().filter(|c| c.verdict == v).count()));
     let verdicts = verdicts.iter().filter(|(_, n)| *n > 0).map(|(v, n)| format!("{n} {v}"));
@@ -366,18 +316,18 @@ fn checks(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
         count(rest.len(), "more check"),
         verdicts.join(", ")
     );
-    table(html, group, claim, &rest);
+    table(html, &rest);
     html.push_str("</details>\n");
 }
 
-fn table(html: &mut String, group: &Group<'_>, claim: &ClaimResult, checks: &[&CheckResult]) {
+fn table(html: &mut String, checks: &[&CheckResult]) {
     html.push_str(
         "<div class=\"scroll\" tabindex=\"0\"><table class=\"checks\">\n<thead><tr><th>Check</th><th>Verdict</th>\
          <th>Measured [interval]</th><th>Runs</th><th>Edition</th><th>Control</th></tr></thead>\n\
          <tbody>\n",
     );
     for check in checks {
-        let mut measured = measured(group, claim, check);
+        let mut measured = escape(&check.measured());
         if let (Some(trouble), Some(_)) = (&check.trouble, check.difference) {
             let _ = write!(measured, " ({})", escape(trouble));
         }
@@ -410,16 +360,26 @@ fn control(control: &Control) -> String {
     }
 }
 
-/// Writes what changed when results were known: the claim before, its verdict, and the reason.
-fn editions(html: &mut String, claim: &ClaimResult) {
+/// Writes what changed when results were known: the claim before, its verdict, the reason, and the
+/// plain values before.
+fn editions(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
     let edition = words::edition(claim);
+    let mut replained = group.replained(claim).peekable();
+    if edition.is_empty() && replained.peek().is_none() {
+        return;
+    }
+    html.push_str("<h2>Changed when results were known</h2>\n");
+    for (choice, formerly) in replained {
+        let _ =
+            writeln!(html, "<p>Plain value of <b>{}</b>. {}</p>", escape(choice), prose(formerly));
+    }
     if edition.is_empty() {
         return;
     }
     let History { before, changed, verdict_before, .. } = &claim.history;
     let _ = writeln!(
         html,
-        "<h2>Changed when results were known</h2>\n<p><b>{}{}</b>{}.</p>",
+        "<p><b>{}{}</b>{}.</p>",
         edition[..1].to_uppercase(),
         escape(&edition[1..]),
         verdict_before.map_or_else(String::new, |_| format!(", now: {}", claim.verdict))
@@ -434,7 +394,7 @@ fn editions(html: &mut String, claim: &ClaimResult) {
 }
 
 /// Writes the nearest world in which the verdict is another, and the search for it.
-fn world(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
+fn world(html: &mut String, claim: &ClaimResult) {
     let nearest = nearest(claim);
     if nearest.is_none() && claim.worlds.search.is_none() {
         return;
@@ -451,7 +411,7 @@ fn world(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
                     escape(&words::assumption(word)),
                     prose(&word.source)
                 );
-                if let Some(result) = &word.contradicted {
+                if let Some(result) = word.contradicted.as_ref().or(word.against.as_ref()) {
                     let _ = write!(html, " <small><b>Against it:</b> {}</small>", prose(result));
                 }
                 html.push_str("</li>\n");
@@ -463,8 +423,8 @@ fn world(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
                     html,
                     ". {}: {} plainly, {} there",
                     code(&here.text),
-                    measured(group, claim, here),
-                    measured_beside(group, claim, there, here)
+                    escape(&here.measured()),
+                    escape(&there.measured_beside(here))
                 );
             }
             html.push_str(".</p>\n");
@@ -480,10 +440,10 @@ fn world(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
     }
     if let Some(search) = &claim.worlds.search {
         let nearer = words::nearer(claim).map_or_else(String::new, |nearer| format!("; {nearer}"));
-        let passed = if search.sought == Verdict::Held { "passed" } else { "failed" };
         let _ = writeln!(
             html,
-            "<p class=\"setting\">Search: {} of {} worlds tried, {} {passed} the sieve{nearer}.</p>",
+            "<p class=\"setting\">A search tried {} of {} worlds by few runs each, and judged {} by \
+             more{nearer}.</p>",
             search.tried, search.of, search.held
         );
     }
@@ -521,7 +481,7 @@ fn why(html: &mut String, claim: &ClaimResult) {
 }
 
 /// Writes the verdict with each other value of a choice.
-fn readings(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
+fn readings(html: &mut String, claim: &ClaimResult) {
     if claim.readings.is_empty() {
         if claim.to_come + claim.left_out > 0 {
             let words = escape(&claim.in_readings());
@@ -536,25 +496,10 @@ fn readings(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
     );
     for reading in &claim.readings {
         let _ = write!(html, "<li>{} {}", badge(reading.verdict), assumptions(reading));
-        let turned = claim.turned(reading).map(|(_, there)| there);
-        let telling =
-            turned.or_else(|| reading.checks.iter().find(|c| c.verdict == reading.verdict));
-        if let Some(check) = telling {
-            let _ = write!(html, "<br>{}: {}", code(&check.text), measured(group, claim, check));
+        if let (_, Some(check)) = telling(claim, Some(reading)) {
+            let _ = write!(html, "<br>{}: {}", code(&check.text), escape(&check.measured()));
         }
         html.push_str("</li>\n");
     }
     html.push_str("</ul>\n</details>\n");
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cells_are_found_in_expressions() {
-        assert_eq!(cells("2 * a[x, 5%] / other:b-1[y] >= c"), ["a[x, 5%]", "other:b-1[y]"]);
-        assert_eq!(cells("max(g[\u{3b2}])+\u{b1}h[1]"), ["g[\u{3b2}]", "h[1]"]);
-        assert!(cells("2 >= 1").is_empty() && cells("a[open").is_empty());
-    }
 }

@@ -43,7 +43,7 @@ pub(super) fn part(html: &mut String, group: &Group<'_>, all: &[Group<'_>], fron
     choices(html, group);
     contents(html, group);
     for section in &group.sections {
-        figure(html, group, section);
+        figure(html, section);
     }
 }
 
@@ -78,7 +78,7 @@ fn contents(html: &mut String, group: &Group<'_>) {
     html.push_str("</ul>\n</nav>\n");
 }
 
-fn figure(html: &mut String, group: &Group<'_>, section: &ExperimentSection) {
+fn figure(html: &mut String, section: &ExperimentSection) {
     let id = escape(&section.id);
     let _ = writeln!(
         html,
@@ -113,7 +113,7 @@ fn figure(html: &mut String, group: &Group<'_>, section: &ExperimentSection) {
     playground::links(html, &section.origin.playground);
     method(html, section);
     for claim in section.found.claims.iter().filter(|claim| claim.asked.is_some()) {
-        claim::block(html, group, claim);
+        claim::block(html, claim);
     }
     html.push_str("</section>\n");
 }

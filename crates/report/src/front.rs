@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use windward_experiments::claims::ClaimResult;
+use windward_experiments::claims::{ClaimResult, Verdict};
 
 use crate::charts::{charts, heading};
 use crate::group::Group;
@@ -54,7 +54,7 @@ fn header(html: &mut String, groups: &[Group<'_>], about: &Provenance, standing:
     let _ = writeln!(html, "<header>\n<h1>{}</h1>", title(groups));
     unfinished(html, groups, standing);
     let with_claims: Vec<&Group<'_>> = groups.iter().filter(|g| g.has_claims()).collect();
-    let all = Tally::of("", with_claims.iter().flat_map(|g| g.changes()));
+    let all = Tally::of("", with_claims.iter().flat_map(|g| g.marks()));
     if all.claims > 0 {
         in_words(html, &all, &with_claims);
     }
@@ -95,39 +95,41 @@ fn in_words(html: &mut String, all: &Tally, groups: &[&Group<'_>]) {
     if groups.len() > 1 {
         let _ = write!(text, " of {}", counted(groups.len(), noun));
     }
-    text.push_str(". ");
-    let _ = write!(text, "<b>{}</b> {} held plainly", all.plain, are(all.plain));
-    let never = all.plain - all.rewritten;
-    if all.rewritten > 0 {
-        let _ = write!(
-            text,
-            ": <b>{never}</b> by checks never rewritten, <b>{}</b> more by checks rewritten when \
-             results were known",
-            all.rewritten
-        );
+    let held = all.plainly.held;
+    let _ = write!(text, ". Plainly <b>{held}</b> {} held", are(held));
+    let others = Verdict::ALL.into_iter().filter(|verdict| *verdict != Verdict::Held);
+    for (n, verdict) in others.map(|v| (all.plainly.get(v), v)).filter(|(n, _)| *n > 0) {
+        let _ = write!(text, ", <b>{n}</b> {verdict}");
     }
-    let also = [
-        (all.added, "added when results were known"),
-        (all.changed, "under a plain value that changed when results were known"),
-    ];
-    let also = also.iter().filter(|(n, _)| *n > 0).map(|(n, words)| format!("{n} {words}"));
-    let also = also.collect::<Vec<_>>().join(", ");
-    if !also.is_empty() {
-        let _ = write!(text, " (of the {never}, {also})");
+    let owed = all.owed();
+    if !owed.is_empty() {
+        let _ = write!(text, ". Of the {held} held ones {owed}; a claim may have several of these");
     }
-    text.push_str(". ");
     let rest = [
         (all.assumptions, format!("held with assumptions that the {noun} does not make")),
         (all.search, "held with assumptions in a search, and left open by these runs".to_owned()),
-        (all.none, "held in none of the worlds, all of which are decided".to_owned()),
+        (all.none, "held in none of their worlds".to_owned()),
         (all.undecided, "undecided".to_owned()),
         (all.to_come, "still to come".to_owned()),
     ];
     let rest = rest.iter().filter(|(n, _)| *n > 0);
     let rest = rest.map(|(n, words)| format!("<b>{n}</b> {} {words}", are(*n)));
-    text += &rest.collect::<Vec<_>>().join(", ");
-    let text = text.trim_end_matches([' ', '.']);
-    let _ = writeln!(html, "<p>{text}.</p>");
+    let rest = rest.collect::<Vec<_>>().join(", ");
+    if !rest.is_empty() {
+        let _ = write!(text, ". Of the others {rest}");
+    }
+    let _ = writeln!(html, "<p>{text}.{}</p>", quick(groups));
+}
+
+/// A warning, if the runs are short.
+fn quick(groups: &[&Group<'_>]) -> &'static str {
+    let mut sections = groups.iter().flat_map(|group| &group.sections);
+    match sections.any(|section| section.origin.effort == "quick") {
+        true => {
+            " These are quick runs, shorter than those of the papers and few; <code>--full</code> has more."
+        }
+        false => "",
+    }
 }
 
 /// `is` or `are`.
@@ -168,7 +170,8 @@ fn judged(html: &mut String, groups: &[Group<'_>]) {
         html,
         "<details><summary>How a claim is judged</summary>\n<p>A claim holds if each of its checks \
          holds. A check is repeated until its confidence interval, which allows for repeated looks, \
-         excludes the bound, else it is inconclusive. A tie is an order claimed of two equal values.</p>\n\
+         excludes the bound, else it is inconclusive. An order of two equal values is a tie, which does not \
+         break a claim; a claim all of whose orders are ties is a tie.</p>\n\
          <p>Where a paper leaves a choice open, the <b>plain reading</b> takes the paper\u{2019}s words \
          elsewhere, else a source that it cites, else the default of its simulator, else the standard of \
          the time. Any other value is an <b>assumption</b>, and a value for one protocol alone counts \

@@ -76,18 +76,27 @@ impl Drawing {
     fn is_empty(&self) -> bool {
         self.panels.iter().flat_map(|panel| &panel.series).all(|series| series.marks.is_empty())
     }
+
+    /// True if it consists of lines and none of them has two points.
+    fn is_trivial(&self) -> bool {
+        let trivial = |series: &panel::Series| {
+            series.connected && series.marks.iter().filter(|mark| !mark.y.is_nan()).count() < 2
+        };
+        self.panels.iter().flat_map(|panel| &panel.series).all(trivial)
+    }
 }
 
-/// Gives the panels of a chart in several worlds the same axes. Those of a world in which nothing
-/// of a chart was measured are left out.
+/// Gives the panels of a chart in several worlds, the plain one first, the same axes. A chart of
+/// another world without two points of a line is left out.
 pub(crate) fn align(worlds: &mut [Vec<Drawing>]) {
     let charts = worlds.iter().map(Vec::len).max().unwrap_or(0);
     for chart in 0..charts {
         let drawn = || worlds.iter().map(|drawings| &drawings[chart]).filter(|d| !d.is_empty());
         let bounds = drawn().flat_map(|d| &d.panels).map(Panel::y_bounds);
         let Some(bounds) = bounds.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) else { continue };
-        for drawing in worlds.iter_mut().map(|drawings| &mut drawings[chart]) {
-            if drawing.is_empty() {
+        for (world, drawings) in worlds.iter_mut().enumerate() {
+            let drawing = &mut drawings[chart];
+            if drawing.is_empty() || (world > 0 && drawing.is_trivial()) {
                 drawing.panels.clear();
             }
             drawing.panels.iter_mut().for_each(|panel| panel.y = Some(bounds));
@@ -154,7 +163,10 @@ fn cells(
     };
     let places: Vec<Option<f64>> = axis.points.iter().map(place).collect();
     let possible = possible(experiment, metrics, spec.unit.factor);
-    let series = series_of(results, spec, x, metrics, &places, possible);
+    let mut series = series_of(results, spec, x, metrics, &places, possible);
+    if log.is_none() {
+        series.iter_mut().for_each(|(_, marks)| marks.retain(|mark| !mark.y.is_nan()));
+    }
     let units = axis.points.iter().filter_map(Point::quantity);
     let unit = units.map(|(_, unit)| unit).find(|u| !u.is_empty());
     let keys: Vec<SeriesKey<'_>> = series.iter().map(|(key, _)| key.clone()).collect();
@@ -199,7 +211,7 @@ fn possible(experiment: &Experiment, metrics: &[usize], factor: f64) -> (f64, f6
 }
 
 /// The series of a chart in their order, each a metric at one label of every other axis. `places`
-/// has the place of each point of the axis `x`.
+/// has the place of each point of the axis `x`. A point without a number breaks the line.
 fn series_of<'a>(
     results: &'a dyn ChartData,
     spec: &PlotConfig,
@@ -213,7 +225,8 @@ fn series_of<'a>(
     for &metric in metrics {
         for cell in (0..experiment.cells()).filter(|c| shown(experiment, spec, *c)) {
             let Some(at) = places[experiment.point_index(cell, x)] else { continue };
-            let Some(e) = estimate(&results.samples(metric, cell)) else { continue };
+            let none = Estimate { mean: f64::NAN, low: f64::NAN, high: f64::NAN };
+            let e = estimate(&results.samples(metric, cell)).unwrap_or(none);
             // A band ends at what is possible in the cell.
             let scenario = &results.plan().scenarios[cell];
             let expression = &experiment.metrics[metric].expression;
@@ -231,6 +244,7 @@ fn series_of<'a>(
     for (_, marks) in &mut series {
         marks.sort_by(|a, b| a.x.total_cmp(&b.x));
     }
+    series.retain(|(_, marks)| marks.iter().any(|mark| !mark.y.is_nan()));
     series
 }
 

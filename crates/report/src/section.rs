@@ -49,8 +49,6 @@ pub(crate) struct Method {
     pub(crate) warnings: Vec<String>,
     pub(crate) choices: Vec<String>,
     pub(crate) readings: Vec<Choice>,
-    /// Metrics with their units, as `bit/s`.
-    pub(crate) units: Vec<(String, String)>,
 }
 
 /// Results. Claims and reported numbers are added later.
@@ -105,6 +103,10 @@ pub(crate) struct Choice {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ReportedRow {
     pub(crate) what: String,
+    /// Names of its cells.
+    pub(crate) cells: Vec<String>,
+    /// Its unit; empty without one.
+    pub(crate) unit: String,
     /// The number, or the ends of the paper's range.
     pub(crate) range: (f64, f64),
     /// True if it was read off a figure.
@@ -174,7 +176,6 @@ impl ExperimentSection {
                 warnings: plan.warnings().into_iter().map(str::to_owned).collect(),
                 choices: experiment.caption.choices.clone(),
                 readings: experiment.readings.iter().map(choice).collect(),
-                units: units(experiment),
             },
             found: Findings {
                 charts,
@@ -203,26 +204,6 @@ pub(super) fn key_of(experiment: &Experiment) -> Option<&str> {
     chapter.or_else(collection).or(experiment.caption.paper.as_deref())
 }
 
-/// The units of the metrics that charts show.
-fn units(experiment: &Experiment) -> Vec<(String, String)> {
-    let plots = experiment.plots.iter().flat_map(|plot| {
-        let metrics = match &plot.kind {
-            PlotKind::Lines { metrics, .. } | PlotKind::Dots { metrics, .. } => &metrics[..],
-            PlotKind::Time { .. } => &[],
-        };
-        let unit = match plot.unit.name {
-            "kbit/s" | "Mbit/s" | "Gbit/s" => "bit/s",
-            "s" | "ms" => "s",
-            "packets" => "packets",
-            _ => "",
-        };
-        metrics.iter().map(move |metric| (*metric, unit))
-    });
-    let named = plots.filter(|(_, unit)| !unit.is_empty());
-    let named = named.map(|(metric, unit)| (experiment.metrics[metric].name.clone(), unit));
-    named.map(|(metric, unit)| (metric, unit.to_owned())).collect()
-}
-
 /// Command and facts for reproducing the results.
 pub(crate) fn manifest(sections: &[ExperimentSection]) -> serde_json::Value {
     let entry =
@@ -247,7 +228,8 @@ fn choice(reading: &windward_experiments::experiment::Reading) -> Choice {
     let plain = reading.plain();
     let values = reading.values.iter().enumerate();
     let value = |(i, v): (usize, &windward_experiments::experiment::ReadingValue)| {
-        let against = v.contradicted.as_ref().map(|result| format!(". Against it: {result}"));
+        let against = v.contradicted.as_ref().or(v.against.as_ref());
+        let against = against.map(|text| format!(". Against it: {text}"));
         let source = format!("{}{}", v.source.trim_end_matches('.'), against.unwrap_or_default());
         (v.label.clone(), v.basis.to_string(), source, i == plain)
     };
@@ -295,8 +277,11 @@ pub(crate) fn ns2(experiment: &Experiment, all: &[&Results]) -> Vec<Ns2Row> {
 }
 
 fn row(reported: &Reported, own: &Experiment, all: &[&Results]) -> ReportedRow {
+    let columns = columns(&reported.value, own, all);
     ReportedRow {
         what: reported.text.clone(),
+        cells: reported.value.leaves().into_iter().map(ToString::to_string).collect(),
+        unit: columns.map_or("", |columns| columns.unit_of(&reported.value)).to_owned(),
         range: reported.range,
         digitised: reported.digitised,
         plain: measured(&reported.value, own, all),
@@ -308,16 +293,25 @@ fn row(reported: &Reported, own: &Experiment, all: &[&Results]) -> ReportedRow {
 
 /// Estimate of an expression of experiment `own`, if its cells were measured.
 fn measured(value: &Expression<Cell>, own: &Experiment, all: &[&Results]) -> Option<Estimate> {
+    let columns = columns(value, own, all)?;
+    columns.estimate(value, columns.rows(), CONFIDENCE)
+}
+
+/// The samples of the cells of an expression of experiment `own`, if they were measured.
+fn columns<'a>(
+    value: &'a Expression<Cell>,
+    own: &Experiment,
+    all: &[&Results],
+) -> Option<SampledCells<'a>> {
     let column = |cell: &Cell| -> Option<CellSamples> {
         let id = cell.experiment.as_ref().unwrap_or(&own.id);
         let results = all.iter().find(|r| r.plan.experiment.id == *id)?;
         let (metric, index) = results.plan.experiment.find(cell).ok()?;
         let samples = results.samples(metric, index);
-        Some(CellSamples::of(&results.plan.experiment.metrics[metric], samples))
+        Some(CellSamples::of(&results.plan.experiment, metric, samples))
     };
     let columns = value.leaves().into_iter().map(|cell| Some((cell, column(cell)?)));
-    let columns = SampledCells(columns.collect::<Option<Vec<_>>>()?);
-    columns.estimate(value, columns.rows(), CONFIDENCE)
+    Some(SampledCells(columns.collect::<Option<Vec<_>>>()?))
 }
 
 /// Length and number of the runs, and the meaning of bands and lines.

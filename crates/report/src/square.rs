@@ -1,4 +1,4 @@
-//! A claim as a square: a mark for its answer, and corners for changes when results were known.
+//! A claim as a square: its answer, and signs for what it owes to known results or to no source.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use windward_experiments::claims::{Belief, ClaimResult};
 
 use crate::group::Group;
 use crate::plot::escape;
-use crate::words::{self, Change};
+use crate::words::{self, Mark};
 
 /// A kind of square. Its mark and its pattern say the same as its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl Square {
             Square::Two => "with 2",
             Square::More => "with more",
             Square::Found => "with n in a search, left open by these runs",
-            Square::NoneOf => "in none of its worlds, all decided",
+            Square::NoneOf => "in none of its worlds",
             Square::Undecided => "undecided",
             Square::ToCome => "still to come",
         }
@@ -98,32 +98,34 @@ fn mark(claim: &ClaimResult) -> String {
     }
 }
 
-impl Change {
-    const ALL: [Change; 3] = [Change::Rewritten, Change::Added, Change::Plain];
+impl Mark {
+    const ALL: [Mark; 4] = [Mark::Rewritten, Mark::Added, Mark::Replained, Mark::Unfounded];
 
-    /// The class of its corner.
+    /// The class of its sign.
     fn class(self) -> &'static str {
         match self {
-            Change::Rewritten => "rewritten",
-            Change::Added => "added",
-            Change::Plain => "replained",
+            Mark::Rewritten => "rewritten",
+            Mark::Added => "added",
+            Mark::Replained => "replained",
+            Mark::Unfounded => "unfounded",
         }
     }
 
     fn words(self) -> &'static str {
         match self {
-            Change::Rewritten => "checks rewritten when results were known",
-            Change::Added => "claim added when results were known",
-            Change::Plain => "a plain value changed when results were known",
+            Mark::Rewritten => "checks rewritten when results were known",
+            Mark::Added => "claim added when results were known",
+            Mark::Replained => "a plain value changed when results were known",
+            Mark::Unfounded => "no text gives one of the plain values",
         }
     }
 }
 
-/// `b1 rewritten`
+/// `b1 rewritten replained`
 fn classes(group: &Group<'_>, claim: &ClaimResult) -> String {
-    let corner = group.change_of(claim);
-    let corner = corner.map_or_else(String::new, |corner| format!(" {}", corner.class()));
-    format!("{}{corner}", Square::of(claim).class())
+    let marks = group.marks_of(claim);
+    let signs = marks.iter().map(|mark| format!(" {}", mark.class()));
+    format!("{}{}", Square::of(claim).class(), signs.collect::<String>())
 }
 
 /// The square of a claim within a text.
@@ -135,11 +137,11 @@ pub(crate) fn small(group: &Group<'_>, claim: &ClaimResult) -> String {
 pub(crate) fn row(html: &mut String, group: &Group<'_>) {
     html.push_str("<ul class=\"squares\">\n");
     for claim in group.claims.iter().filter(|claim| claim.asked.is_none()) {
-        let corner = group.change_of(claim);
-        let corner = corner.map_or_else(String::new, |corner| format!(", {}", corner.words()));
+        let marks = group.marks_of(claim);
+        let marks: String = marks.iter().map(|mark| format!(", {}", mark.words())).collect();
         let id = escape(&claim.id);
         let words =
-            format!("{id}: {}{corner}. {}", escape(&words::answer(claim)), escape(&claim.claim));
+            format!("{id}: {}{marks}. {}", escape(&words::answer(claim)), escape(&claim.claim));
         let _ = writeln!(
             html,
             "<li><a class=\"{}\" href=\"{}\" title=\"{words}\"><small>{id}</small>\
@@ -167,14 +169,14 @@ pub(crate) fn key(html: &mut String, groups: &[&Group<'_>]) {
             );
         }
     }
-    for corner in Change::ALL {
-        let n = all(groups).filter(|(g, claim)| g.change_of(claim) == Some(corner)).count();
+    for mark in Mark::ALL {
+        let n = all(groups).filter(|(g, claim)| g.marks_of(claim).contains(&mark)).count();
         if n > 0 {
             let _ = writeln!(
                 html,
                 "<li><span class=\"square bu {}\">&nbsp;</span> <b>{n}</b> {}</li>",
-                corner.class(),
-                corner.words()
+                mark.class(),
+                mark.words()
             );
         }
     }

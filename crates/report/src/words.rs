@@ -1,7 +1,7 @@
 //! Words for the answer of a claim, the same on the pages and in the terminal.
 
 use windward_experiments::claims::{
-    Belief, ChangedChoice, ClaimResult, ReadingResult, SearchEnd, SearchResult, Verdict,
+    Belief, ChangedChoice, ClaimResult, Counts, ReadingResult, SearchEnd, SearchResult, Verdict,
 };
 
 use crate::page::count;
@@ -9,9 +9,18 @@ use crate::page::count;
 /// An assumption: `Receiver window: 65 packets instead of 20 packets (rfc)`.
 pub fn assumption(word: &ChangedChoice) -> String {
     let alone = if word.private { ", for one protocol alone" } else { "" };
-    let against = if word.contradicted.is_some() { ", against the paper's own words" } else { "" };
+    let against = match (&word.contradicted, &word.against) {
+        (Some(result), _) => format!(", impossible by {}", place(result)),
+        (None, Some(words)) => format!(", against {}", place(words)),
+        (None, None) => String::new(),
+    };
     let ChangedChoice { choice, instead, plain, basis, .. } = word;
     format!("{choice}: {instead} instead of {plain} ({basis}{alone}{against})")
+}
+
+/// The place before the first colon of a text: `Figure 9`.
+fn place(text: &str) -> &str {
+    text.split(':').next().unwrap_or(text)
 }
 
 fn assumptions(reading: &ReadingResult) -> String {
@@ -65,6 +74,13 @@ fn undecided(claim: &ClaimResult) -> String {
             assumptions(&world.reading),
             world.reading.verdict
         ),
+        (_, Some(search)) if search.end == SearchEnd::Exhausted && search.undecided == 0 => {
+            format!(
+                "undecided: a search dropped all of {} worlds by few runs; these runs leave {} open",
+                search.of,
+                count(claim.counts().inconclusive, "reading")
+            )
+        }
         (_, Some(search)) => of_search(search),
         (_, None) => format!(
             "undecided: {}, and no search for worlds with several changes is stored",
@@ -86,23 +102,16 @@ pub fn of_search(search: &SearchResult) -> String {
 /// Result of a search without a world: "in none" only if each world is decided.
 pub fn no_world(sought: Verdict, end: SearchEnd, tried: u64, of: u64, undecided: u64) -> String {
     let does = if sought == Verdict::Held { "holds" } else { "fails" };
-    let rest = if undecided < tried {
-        format!(", and it {does} in none of the others")
-    } else {
-        String::new()
-    };
-    match end {
-        SearchEnd::Budget => format!(
-            "undecided: {tried} of {of} worlds tried when the budget was spent, {undecided} of them \
-             open{rest}"
-        ),
-        SearchEnd::Found | SearchEnd::Exhausted if undecided == 0 => {
-            format!("{does} in none of {of} worlds")
-        }
-        SearchEnd::Found | SearchEnd::Exhausted => {
-            format!("undecided: {undecided} of {of} worlds are open{rest}")
-        }
+    if end != SearchEnd::Budget && undecided == 0 {
+        return format!("{does} in none of {of} worlds");
     }
+    let parts = [
+        (tried.saturating_sub(undecided), "dropped"),
+        (undecided, "open"),
+        (of.saturating_sub(tried), "not tried"),
+    ];
+    let parts = parts.iter().filter(|(n, _)| *n > 0).map(|(n, words)| format!("{n} {words}"));
+    format!("undecided: of {of} worlds {}", parts.collect::<Vec<_>>().join(", "))
 }
 
 /// `checks rewritten when results were known, before: not held`; empty for a claim of the first
@@ -132,20 +141,22 @@ pub fn calibrated(claim: &ClaimResult) -> Vec<String> {
         });
         let others: Vec<String> = others.collect();
         let others = if others.is_empty() { "not judged".to_owned() } else { others.join(", ") };
-        format!("no text gives a value for {choice}; others: {others}")
+        format!("no text gives a value for {choice}; with others: {others}")
     };
     claim.calibrated.iter().map(of).collect()
 }
 
-/// A change of a claim when results were known. Of several, the first counts.
+/// What the verdict of a claim owes to results that were known, or to no source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Change {
-    /// Its checks were rewritten.
+pub(crate) enum Mark {
+    /// Its checks were rewritten when results were known.
     Rewritten,
-    /// It was added.
+    /// It was added when results were known.
     Added,
-    /// A plain value of its experiment changed.
-    Plain,
+    /// A plain value of its experiment changed when results were known.
+    Replained,
+    /// A plain value has no source but the figures, or none.
+    Unfounded,
 }
 
 /// Numbers of claims by their answer.
@@ -155,19 +166,21 @@ pub struct Tally {
     pub key: String,
     /// All claims.
     pub claims: usize,
-    /// Claims that hold plainly.
-    pub plain: usize,
-    /// Those of them whose checks were rewritten when results were known.
+    /// Their plain verdicts.
+    pub plainly: Counts,
+    /// Claims that hold plainly by checks that were rewritten when results were known.
     pub rewritten: usize,
-    /// Those of them that were added when results were known, and not rewritten.
+    /// Claims that hold plainly and were added when results were known.
     pub added: usize,
-    /// Those of them that are neither, under a plain value that changed when results were known.
-    pub changed: usize,
+    /// Claims that hold plainly under a plain value that changed when results were known.
+    pub replained: usize,
+    /// Claims that hold plainly under a plain value that no text gives.
+    pub unfounded: usize,
     /// Claims that hold with assumptions.
     pub assumptions: usize,
     /// Claims that hold with assumptions in a search, which the runs of the report leave open.
     pub search: usize,
-    /// Claims that hold in none of their worlds, each of which is decided.
+    /// Claims that hold in none of their worlds.
     pub none: usize,
     /// Undecided claims.
     pub undecided: usize,
@@ -176,24 +189,29 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts claims, each with its change when results were known.
+    /// Counts claims, each with its marks.
     pub(crate) fn of<'a>(
         key: &str,
-        claims: impl IntoIterator<Item = (&'a ClaimResult, Option<Change>)>,
+        claims: impl IntoIterator<Item = (&'a ClaimResult, Vec<Mark>)>,
     ) -> Self {
         let mut tally = Tally { key: key.to_owned(), ..Tally::default() };
-        for (claim, change) in claims {
+        for (claim, marks) in claims {
             tally.claims += 1;
+            if claim.is_judged() {
+                tally.plainly.add(claim.verdict);
+            }
             let counted = match claim.belief() {
                 Belief::ToCome => &mut tally.to_come,
                 Belief::Nothing => {
-                    match change {
-                        Some(Change::Rewritten) => tally.rewritten += 1,
-                        Some(Change::Added) => tally.added += 1,
-                        Some(Change::Plain) => tally.changed += 1,
-                        None => {}
+                    for mark in marks {
+                        *match mark {
+                            Mark::Rewritten => &mut tally.rewritten,
+                            Mark::Added => &mut tally.added,
+                            Mark::Replained => &mut tally.replained,
+                            Mark::Unfounded => &mut tally.unfounded,
+                        } += 1;
                     }
-                    &mut tally.plain
+                    continue;
                 }
                 Belief::Assumptions(_) => &mut tally.assumptions,
                 Belief::Found(_) => &mut tally.search,
@@ -205,25 +223,38 @@ impl Tally {
         tally
     }
 
-    /// `7 of 15 held plainly (1 by rewritten checks), 6 with assumptions, 2 undecided`.
-    pub fn sentence(&self) -> String {
-        let also = [
+    /// What the claims that hold plainly owe to known results or to no source; a claim may owe to
+    /// several.
+    pub(crate) fn owed(&self) -> String {
+        let owed = [
             (self.rewritten, "by rewritten checks"),
             (self.added, "added later"),
-            (self.changed, "under changed plain values"),
+            (self.replained, "under changed plain values"),
+            (self.unfounded, "under values that no text gives"),
         ];
-        let also = also.iter().filter(|(n, _)| *n > 0).map(|(n, words)| format!("{n} {words}"));
-        let also = also.collect::<Vec<_>>().join(", ");
-        let also = if also.is_empty() { also } else { format!(" ({also})") };
+        let owed = owed.iter().filter(|(n, _)| *n > 0).map(|(n, words)| format!("{n} {words}"));
+        owed.collect::<Vec<_>>().join(", ")
+    }
+
+    /// `15 claims: plainly 7 held (1 by rewritten checks), 6 not held, 2 inconclusive; of the others
+    /// 6 held with assumptions, 2 undecided`.
+    pub fn sentence(&self) -> String {
+        let owed = self.owed();
+        let owed = if owed.is_empty() { owed } else { format!(" ({owed})") };
+        let others = self.plainly.others();
+        let others = if others.is_empty() { others } else { format!(", {others}") };
         let rest = [
-            (self.assumptions, "with assumptions"),
-            (self.search, "with assumptions in a search alone"),
-            (self.none, "in none of its worlds"),
+            (self.assumptions, "held with assumptions"),
+            (self.search, "held with assumptions in a search alone"),
+            (self.none, "in none of their worlds"),
             (self.undecided, "undecided"),
             (self.to_come, "still to come"),
         ];
-        let rest = rest.iter().filter(|(n, _)| *n > 0).map(|(n, words)| format!(", {n} {words}"));
-        format!("{} of {} held plainly{also}{}", self.plain, self.claims, rest.collect::<String>())
+        let rest = rest.iter().filter(|(n, _)| *n > 0).map(|(n, words)| format!("{n} {words}"));
+        let rest = rest.collect::<Vec<_>>().join(", ");
+        let rest = if rest.is_empty() { rest } else { format!("; of the others {rest}") };
+        let held = self.plainly.held;
+        format!("{}: plainly {held} held{owed}{others}{rest}", count(self.claims, "claim"))
     }
 }
 
@@ -243,11 +274,15 @@ mod tests {
             source: "RFC 1323".to_owned(),
             private: false,
             contradicted: None,
+            against: None,
         };
         assert_eq!(assumption(&word), "Timers: time stamps instead of Karn (rfc)");
         word.private = true;
-        word.contradicted = Some("Fig. 9".to_owned());
-        let words = "(rfc, for one protocol alone, against the paper's own words)";
+        word.against = Some("section 5.1: \"it can not\"".to_owned());
+        let words = "(rfc, for one protocol alone, against section 5.1)";
+        assert!(assumption(&word).ends_with(words));
+        word.contradicted = Some("Fig. 9: nobody backs off".to_owned());
+        let words = "(rfc, for one protocol alone, impossible by Fig. 9)";
         assert!(assumption(&word).ends_with(words));
     }
 
@@ -259,15 +294,11 @@ mod tests {
         for (text, expected) in [
             (words(held, all, 108, 0), "holds in none of 108 worlds"),
             (words(not_held, all, 108, 0), "fails in none of 108 worlds"),
-            (
-                words(held, all, 108, 107),
-                "undecided: 107 of 108 worlds are open, and it holds in none of the others",
-            ),
-            (words(held, all, 108, 108), "undecided: 108 of 108 worlds are open"),
+            (words(held, all, 108, 107), "undecided: of 108 worlds 1 dropped, 107 open"),
+            (words(held, all, 108, 108), "undecided: of 108 worlds 108 open"),
             (
                 words(held, spent, 40, 3),
-                "undecided: 40 of 108 worlds tried when the budget was spent, 3 of them open, and it \
-                 holds in none of the others",
+                "undecided: of 108 worlds 37 dropped, 3 open, 68 not tried",
             ),
         ] {
             assert_eq!(text, expected);
@@ -275,13 +306,18 @@ mod tests {
     }
 
     #[test]
-    fn rewritten_claims_are_counted_apart() {
+    fn a_tally_says_what_the_held_claims_owe() {
+        let plainly = [Verdict::Held, Verdict::Held, Verdict::Held, Verdict::Held]
+            .into_iter()
+            .chain([Verdict::NotHeld; 4])
+            .chain([Verdict::Inconclusive]);
         let tally = Tally {
             claims: 9,
-            plain: 4,
+            plainly: Counts::of(plainly),
             rewritten: 1,
             added: 1,
-            changed: 2,
+            replained: 2,
+            unfounded: 1,
             assumptions: 2,
             search: 1,
             none: 1,
@@ -290,8 +326,10 @@ mod tests {
         };
         assert_eq!(
             tally.sentence(),
-            "4 of 9 held plainly (1 by rewritten checks, 1 added later, 2 under changed plain values), \
-             2 with assumptions, 1 with assumptions in a search alone, 1 in none of its worlds, 1 undecided"
+            "9 claims: plainly 4 held (1 by rewritten checks, 1 added later, 2 under changed plain \
+             values, 1 under values that no text gives), 4 not held, 1 inconclusive; of the others 2 held \
+             with assumptions, 1 held with assumptions in a search alone, 1 in none of their worlds, \
+             1 undecided"
         );
     }
 }

@@ -37,24 +37,21 @@ pub(crate) fn answer(html: &mut String, group: &Group<'_>) {
         }
         let assumptions = words.len() + words.iter().filter(|word| word.private).count();
         let words: Vec<String> = words.into_iter().map(|word| escape(&assumption(word))).collect();
-        let verdicts = claims.iter().filter_map(|c| c.in_joint(i));
-        let (judged, held) = counts(verdicts);
-        let left_out = own().filter(|own| own.reading.left_out).count();
-        let here = match (judged, left_out) {
-            (0, _) => "A quick run does not judge it; <code>--full</code> does".to_owned(),
-            (_, 0) => format!("In this report {held} of {judged} judged claims hold there"),
-            (_, n) => format!(
-                "In this report {held} of {judged} judged claims hold there; a quick run leaves out {n}, \
-                 <code>--full</code> judges them"
-            ),
-        };
+        let (judged, held) = counts(claims.iter().filter_map(|c| c.in_joint(i)));
+        let lost = claims.iter().filter(|c| c.verdict == Verdict::Held);
+        let lost = lost.filter_map(|c| Some((c, c.in_joint(i)?)));
+        let lost = lost.filter(|(_, verdict)| *verdict != Verdict::Held);
+        let lost =
+            lost.map(|(c, verdict)| format!("; {}, held plainly, is {verdict}", escape(&c.id)));
         let _ = writeln!(
             html,
-            "<p><b>Together</b>: in one world of a search {} held ({}), with {}: {}. {here}.</p>",
+            "<p><b>Together</b>: in one world a search confirmed {} ({}), with {}: {}. In this report \
+             {held} of {judged} claims hold there{}.</p>",
             count(world.claims.len(), "claim"),
             escape(&world.claims.join(", ")),
             count(assumptions, "assumption"),
-            words.join("; ")
+            words.join("; "),
+            lost.collect::<String>()
         );
     }
     html.push_str("</section>\n");
@@ -222,10 +219,11 @@ fn ns2(html: &mut String, group: &Group<'_>) {
     });
     let _ = writeln!(
         html,
-        "<details id=\"ns2\"><summary>The same cells in ns-2: {agree} of {of} agree</summary>\n<p>{}Means with \
-         95 % intervals, under the plain reading. The ratio is that of the means; two cells <i>agree</i> if \
-         their intervals overlap or their means differ by at most 2 %.</p>\n<div class=\"scroll\" tabindex=\"0\"><table class=\"numbers\">\n<thead><tr>\
-         <th>Cell</th><th>Windward</th><th>ns-2</th><th>Ratio</th><th></th></tr></thead>\n<tbody>",
+        "<details id=\"ns2\"><summary>The same cells in ns-2: no difference seen in {agree} of {of}</summary>\n<p>{}Only \
+         cells whose protocols ns-2 has can be compared. Means with 95 % intervals, under the plain reading. The \
+         ratio is that of the means. No difference is <i>seen</i> if the intervals overlap, which wide ones do \
+         easily, or if the means differ by at most 2 %.</p>\n<div class=\"scroll\" tabindex=\"0\"><table class=\"numbers\">\n<thead><tr>\
+         <th>Cell</th><th>Windward</th><th>ns-2</th><th>Ratio</th><th>Difference</th></tr></thead>\n<tbody>",
         escape(&about)
     );
     for (section, row) in rows() {
@@ -240,7 +238,7 @@ fn ns2(html: &mut String, group: &Group<'_>) {
             interval(*theirs),
             ratio.map_or_else(|| "\u{2013}".to_owned(), number),
             match row.agrees() {
-                Some(true) => "agree",
+                Some(true) => "none seen",
                 Some(false) => "differ",
                 None => "",
             },

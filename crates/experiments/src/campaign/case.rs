@@ -12,10 +12,6 @@ use crate::experiment::Deviation;
 use crate::expression::Cell;
 use crate::sweep::Plan;
 
-/// Largest work of a joint world of a claim, as a share of the budget for its other readings. All
-/// of them would be a quarter of a quick run.
-const WORLD_SHARE: f64 = 0.1;
-
 /// The questions of the campaign about a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
@@ -23,10 +19,9 @@ pub(super) enum Purpose {
     Plain,
     /// Its verdict under another reading.
     Reading,
-    /// Its verdict in the nearest world that a search found.
-    Nearest,
-    /// Its verdict in a world in which many claims hold together, by its index.
-    Joint(usize),
+    /// Its verdict in a world that a search found: the nearest one, or one in which many claims
+    /// hold together.
+    World,
 }
 
 /// A question that follows an answer.
@@ -57,13 +52,12 @@ pub(super) struct Case {
     /// The other readings with one changed choice.
     singles: Vec<Changing>,
     /// The worlds that a search found, until they are asked for.
-    found: Vec<(Purpose, Deviation)>,
+    found: Vec<Deviation>,
     /// Number of open questions.
     open: usize,
     undecided: Vec<Undecided>,
     /// Predicted work of the readings that were asked for.
     spent: f64,
-    paired: bool,
 }
 
 impl Case {
@@ -96,7 +90,6 @@ impl Case {
             open: 1,
             undecided: Vec::new(),
             spent: 0.0,
-            paired: false,
         };
         case.find_worlds(design);
         Ok(case)
@@ -112,7 +105,7 @@ impl Case {
             reading.is_some_and(|r| r.others().any(|value| value.label == *label))
         };
         let fits = |design: &mut Design<'_>, world: &Deviation| {
-            design.is_possible(id, world) && !design.changed_by(id, world).is_empty()
+            design.is_possible(id, world) && !design.cells_in(id, world).is_empty()
         };
         if let Some(found) = experiment.worlds.of(&design.claim(id).id) {
             let mut search = SearchResult::of(found);
@@ -123,25 +116,23 @@ impl Case {
                     let reading = design.open_reading(id, world);
                     let open = WorldResult { reading, reported: Vec::new() };
                     self.result.worlds.nearest = Some(open);
-                    self.found.push((Purpose::Nearest, world.clone()));
+                    self.found.push(world.clone());
                 }
             }
             self.result.worlds.search = Some(search);
         }
-        for (index, joint) in experiment.worlds.joint.iter().enumerate() {
+        for joint in &experiment.worlds.joint {
             let own = joint.readings.choices().iter().filter(|choice| is_there(choice));
             let own = Deviation::of_choices(own.cloned().collect());
             let own = fits(design, &own).then(|| {
-                let work = design.work_of(id.experiment, design.changed_by(id, &own));
-                let budget = design.readings_budget(id.experiment);
-                let left_out = budget.is_some_and(|budget| work > budget * WORLD_SHARE);
-                if !left_out {
-                    self.found.push((Purpose::Joint(index), own.clone()));
-                }
-                ReadingResult { left_out, ..design.open_reading(id, &own) }
+                self.found.push(own.clone());
+                design.open_reading(id, &own)
             });
             self.result.worlds.joint.push(JointResult::open(joint, own));
         }
+        // One world has one verdict, whatever the reason to look at it.
+        let mut known = Vec::new();
+        self.found.retain(|world| is_new(design.cells_in(id, world), &mut known));
     }
 
     /// The question about the plain reading, which comes first.
@@ -167,50 +158,29 @@ impl Case {
         self.open -= 1;
         let mut worlds = Vec::new();
         let mut readings = Vec::new();
-        let open = design.open_reading(self.id, &answer.ask.world);
         match answer.ask.asker {
             Purpose::Plain => {
                 (self.result.verdict, self.result.checks) = (answer.verdict, answer.checks);
                 self.expected = Amount::default();
                 worlds = std::mem::take(&mut self.found);
-                readings = self.affordable(self.singles.clone(), design);
+                let mut known: Vec<_> =
+                    worlds.iter().map(|world| design.cells_in(self.id, world)).collect();
+                let mut singles = self.singles.clone();
+                singles.retain(|(single, _)| is_new(design.cells_in(self.id, single), &mut known));
+                readings = self.affordable(singles, design);
             }
             Purpose::Reading => {
                 self.result.to_come -= 1;
                 if answer.verdict == Verdict::Inconclusive && answer.open {
                     self.undecided.push(self.undecided(&answer, design));
                 }
-                let (verdict, checks) = (answer.verdict, answer.checks);
-                self.result.readings.push(ReadingResult { verdict, checks, ..open });
-                // In the order of the file, not in order of completion.
-                let place = |r: &ReadingResult| {
-                    let single = self.singles.iter().position(|(d, _)| *d == r.deviation);
-                    (r.deviation.choices().len(), single, r.deviation.clone())
-                };
-                self.result.readings.sort_by_key(place);
+                self.settle(&answer, design);
             }
-            Purpose::Nearest => {
-                let reported = design.reported(self.id, &answer.ask.world);
-                let (verdict, checks) = (answer.verdict, answer.checks);
-                let reading = ReadingResult { verdict, checks, ..open };
-                self.result.worlds.nearest = Some(WorldResult { reading, reported });
-            }
-            Purpose::Joint(index) => {
-                let (verdict, checks) = (answer.verdict, answer.checks);
-                let reading = ReadingResult { verdict, checks, ..open };
-                let world = WorldResult { reading, reported: Vec::new() };
-                self.result.worlds.joint[index].own = Some(world);
-            }
+            Purpose::World => self.settle(&answer, design),
         }
         let mut again = Vec::new();
         if self.open == 0 && worlds.is_empty() && readings.is_empty() {
             again = self.again(design);
-            if again.is_empty() && !self.paired && design.plans[self.id.experiment].effort.is_full()
-            {
-                self.paired = true;
-                self.spent = 0.0;
-                readings = self.affordable(self.pairs(design), design);
-            }
         }
         self.open += worlds.len() + readings.len() + again.len();
         self.result.to_come += readings.len() + again.len();
@@ -218,11 +188,43 @@ impl Case {
         let all = vec![design.all_checks(self.id)];
         let worlds = worlds
             .into_iter()
-            .map(|(purpose, world)| Follow::Ask(self.ask(design, purpose, world), all.clone()));
+            .map(|world| Follow::Ask(self.ask(design, Purpose::World, world), all.clone()));
         let readings = readings
             .into_iter()
             .map(|world| Follow::Ask(self.ask(design, Purpose::Reading, world), order.clone()));
         worlds.chain(readings).chain(again.into_iter().map(Follow::Again)).collect()
+    }
+
+    /// Stores the verdict in a world wherever the result has this world.
+    fn settle(&mut self, answer: &Answer<Purpose>, design: &Design<'_>) {
+        let id = self.id;
+        let cells = design.cells_in(id, &answer.ask.world);
+        let judged = |world: &Deviation| {
+            let (verdict, checks) = (answer.verdict, answer.checks.clone());
+            (design.cells_in(id, world) == cells).then(|| ReadingResult {
+                verdict,
+                checks,
+                ..design.open_reading(id, world)
+            })
+        };
+        let worlds = &mut self.result.worlds;
+        if let Some(nearest) = &mut worlds.nearest
+            && let Some(reading) = judged(&nearest.reading.deviation)
+        {
+            let reported = design.reported(id, &reading.deviation);
+            *nearest = WorldResult { reading, reported };
+        }
+        for own in worlds.joint.iter_mut().filter_map(|joint| joint.own.as_mut()) {
+            if let Some(reading) = judged(&own.reading.deviation) {
+                own.reading = reading;
+            }
+        }
+        // In the order of the file, not in order of completion.
+        let singles = self.singles.iter().map(|(single, _)| single);
+        let readings = &mut self.result.readings;
+        readings.retain(|known| judged(&known.deviation).is_none());
+        readings.extend(singles.clone().filter_map(judged));
+        readings.sort_by_key(|r| singles.clone().position(|single| *single == r.deviation));
     }
 
     /// The remaining work for a reading that this answer leaves undecided.
@@ -271,30 +273,6 @@ impl Case {
         kept.map(|((reading, _), _)| reading).collect()
     }
 
-    /// The pairs of readings each of which alone changes the verdict of the claim or of a check,
-    /// without those that contradict each other in a cell.
-    fn pairs(&self, design: &Design<'_>) -> Vec<Changing> {
-        let matters = |r: &&ReadingResult| {
-            r.verdict != self.result.verdict || self.result.turned(r).is_some()
-        };
-        let those: Vec<&ReadingResult> = self.result.readings.iter().filter(matters).collect();
-        let mut pairs = Vec::new();
-        for (i, a) in those.iter().enumerate() {
-            for b in &those[i + 1..] {
-                let both = a.deviation.and(&b.deviation);
-                let Some(pair) = both.filter(|both| both.choices().len() == 2) else { continue };
-                let parts = self.singles.iter().filter(|(single, _)| pair.contains(single));
-                let mut cells: Vec<CellId> = parts.flat_map(|(_, cells)| cells).copied().collect();
-                cells.sort_unstable();
-                cells.dedup();
-                if cells.iter().all(|cell| design.scenario(*cell, &pair).is_ok()) {
-                    pairs.push((pair, cells));
-                }
-            }
-        }
-        pairs
-    }
-
     /// Writes the numbers of the runs so far into the explanation.
     pub(super) fn explain(&mut self, design: &Design<'_>) {
         let nearest = self.result.worlds.nearest.as_ref().map(|w| &w.reading.deviation);
@@ -317,6 +295,15 @@ impl Case {
         }
         self.result.checks.iter().any(|result| result.control.is_some())
     }
+}
+
+/// Adds an element, and tells whether it was not known.
+fn is_new<T: PartialEq>(element: T, known: &mut Vec<T>) -> bool {
+    let new = !known.contains(&element);
+    if new {
+        known.push(element);
+    }
+    new
 }
 
 /// The works that fit into the budget: the cheapest, and at least one.

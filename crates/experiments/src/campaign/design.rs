@@ -11,9 +11,7 @@ use crate::ExperimentError;
 use crate::claims::{
     CellSamples, ChangedChoice, CheckResult, ReadingResult, SampledCells, Verdict,
 };
-use crate::experiment::{
-    Check, Claim, Deviation, Experiment, PlotKind, Reading, Reported, Unit, Wanted,
-};
+use crate::experiment::{Check, Claim, Deviation, Experiment, Reading, Reported, Unit, Wanted};
 use crate::expression::{Cell, Expression};
 use crate::statistics::{CONFIDENCE, Estimate, Looks};
 use crate::sweep::{InWorld, Plan, Run, RunOptions};
@@ -144,7 +142,7 @@ impl<'a> Design<'a> {
         let cell = self.cells.find(id, self.reading_in(id, world)).ok_or("it was not run")?;
         let rows = std::iter::from_fn(|| cell.row(runs.next()?));
         let samples = rows.map(|row| row[metric]).collect();
-        Ok(CellSamples::of(&self.plans[id.experiment].experiment.metrics[metric], samples))
+        Ok(CellSamples::of(&self.plans[id.experiment].experiment, metric, samples))
     }
 
     // --- readings -------------------------------------------------------------------------
@@ -247,18 +245,27 @@ impl<'a> Design<'a> {
             in_world.rows.push(rows.collect());
             let series = found.and_then(|number| runs.get(&number));
             in_world.runs.push(series.cloned().unwrap_or_default());
-            if let Some(measured) = measured {
-                in_world.plan.scenarios[cell] = Scenario::clone(&measured.scenario);
+            // Reference lines stand for cells that were not run too.
+            match measured {
+                Some(measured) => {
+                    in_world.plan.scenarios[cell] = Scenario::clone(&measured.scenario);
+                }
+                None => {
+                    if let Ok(scenario) = self.scenario(id, world) {
+                        in_world.plan.scenarios[cell] = scenario;
+                    }
+                }
             }
         }
         in_world
     }
 
-    /// The cells of a claim that a world changes.
-    pub(super) fn changed_by(&self, id: ClaimId, world: &Deviation) -> BTreeSet<CellId> {
-        let mut cells = self.all_cells(id);
-        cells.retain(|cell| !self.reading_in(*cell, world).is_plain());
-        cells
+    /// The cells of a claim that a world changes, each with what is changed there. Worlds that are
+    /// equal in this are one.
+    pub(super) fn cells_in(&self, id: ClaimId, world: &Deviation) -> Vec<(CellId, Deviation)> {
+        let cells = self.all_cells(id).into_iter();
+        let cells = cells.map(|cell| (cell, self.reading_in(cell, world)));
+        cells.filter(|(_, reading)| !reading.is_plain()).collect()
     }
 
     /// True if every cell of a claim has a scenario in a world. Records the cells in which choices
@@ -293,6 +300,7 @@ impl<'a> Design<'a> {
                 source: value.source.clone(),
                 private: value.is_private(),
                 contradicted: value.contradicted.clone(),
+                against: value.against.clone(),
             })
         };
         world.choices().iter().filter_map(word).collect()
@@ -305,7 +313,6 @@ impl<'a> Design<'a> {
             words: self.words(id, world),
             verdict: Verdict::Inconclusive,
             checks: Vec::new(),
-            left_out: false,
         }
     }
 
@@ -352,14 +359,7 @@ impl<'a> Design<'a> {
         else {
             return Unit::NONE;
         };
-        let drawn = |kind: &PlotKind| match kind {
-            PlotKind::Lines { metrics, .. } | PlotKind::Dots { metrics, .. } => {
-                metrics.contains(metric)
-            }
-            PlotKind::Time { .. } => false,
-        };
-        let mut plots = self.plans[*experiment].experiment.plots.iter();
-        plots.find(|plot| drawn(&plot.kind)).map_or(Unit::NONE, |plot| plot.unit)
+        self.plans[*experiment].experiment.unit_of(*metric)
     }
 
     // --- work -----------------------------------------------------------------------------

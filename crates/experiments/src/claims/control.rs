@@ -186,7 +186,7 @@ impl<'a> Setting<'a> {
             rows = rows.min(samples.len());
             // Neither units nor bounds matter here.
             let bounds = (f64::NEG_INFINITY, f64::INFINITY);
-            columns.0.push((*cell, CellSamples { samples, has_unit: false, bounds }));
+            columns.0.push((*cell, CellSamples { samples, has_unit: false, unit: "", bounds }));
         }
         if rows < LEAST_RUNS {
             return None;

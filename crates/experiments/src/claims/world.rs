@@ -101,7 +101,7 @@ pub enum Belief<'a> {
     /// The changed choices of this world, which the search confirmed, and which the runs of this
     /// report leave open.
     Found(&'a ReadingResult),
-    /// Nothing helps: it holds in none of so many worlds, all of which are decided.
+    /// Nothing helps: a search dropped so many worlds, all there are, and no reading is open.
     NoneOf(u64),
     /// The search or the runs do not decide.
     Undecided,
@@ -155,7 +155,7 @@ impl ClaimWorlds {
     pub fn to_come(&self) -> usize {
         let joint = self.joint.iter().filter_map(|joint| joint.own.as_ref());
         let worlds = self.nearest.iter().chain(joint);
-        worlds.filter(|world| !world.is_judged() && !world.reading.left_out).count()
+        worlds.filter(|world| !world.is_judged()).count()
     }
 }
 
@@ -183,7 +183,12 @@ impl ClaimResult {
             Some(search) if search.sought == Verdict::Held && open.is_some() => {
                 open.map_or(Belief::Undecided, Belief::Found)
             }
-            Some(search) if search.end == SearchEnd::Exhausted && search.undecided == 0 => {
+            // A search drops worlds by few runs: one that these runs leave open is not refuted.
+            Some(search)
+                if search.end == SearchEnd::Exhausted
+                    && search.undecided == 0
+                    && self.counts().inconclusive == 0 =>
+            {
                 Belief::NoneOf(search.tried)
             }
             Some(_) => Belief::Undecided,
@@ -311,6 +316,9 @@ mod tests {
         result.readings = vec![reading("a", Verdict::Inconclusive)];
         assert_eq!(result.belief(), Belief::Undecided);
         result.worlds.search = Some(search(SearchEnd::Exhausted));
+        // A reading of these runs is open.
+        assert_eq!(result.belief(), Belief::Undecided);
+        result.readings[0].verdict = Verdict::NotHeld;
         assert_eq!(result.belief(), Belief::NoneOf(12));
         result.worlds.search.as_mut().unwrap().undecided = 1;
         assert_eq!(result.belief(), Belief::Undecided);

@@ -1033,9 +1033,12 @@ fn expand(
             Some(at) => instead(cell, at, &label),
             None => cell.clone(),
         });
-        Check::of(vec![(with_label(text, "*", &label), comparison)], line)
+        (with_label(text, "*", &label), comparison)
     });
-    Ok(checks.collect())
+    // A cell is not compared with itself.
+    let same = |cells: &[&Cell]| cells.len() > 1 && cells.iter().all(|cell| *cell == cells[0]);
+    let checks = checks.filter(|(_, comparison)| !same(&comparison.cells()));
+    Ok(checks.map(|check| Check::of(vec![check], line)).collect())
 }
 
 /// `any = ["..", ".."]`: one of them must hold.

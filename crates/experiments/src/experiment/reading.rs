@@ -39,6 +39,8 @@ pub struct ReadingValue {
     /// The result of the paper that this value makes impossible, if there is one. Then it is never
     /// the plain value, and in no world.
     pub contradicted: Option<String>,
+    /// The words of the paper that speak against it, though they do not exclude it.
+    pub against: Option<String>,
     /// Changes of the scenario: key and value, in order.
     pub set: Vec<(String, String)>,
     /// Further changes in the cells with one label: label, and key and value, in order.
@@ -168,11 +170,6 @@ impl Deviation {
         (!clash).then_some(Deviation(both))
     }
 
-    /// True if it changes everything that `other` changes, in the same way.
-    pub(crate) fn contains(&self, other: &Deviation) -> bool {
-        other.0.iter().all(|choice| self.0.contains(choice))
-    }
-
     /// True for the plain reading.
     pub fn is_plain(&self) -> bool {
         self.0.is_empty()
@@ -226,6 +223,7 @@ mod tests {
             basis: *basis,
             source: String::new(),
             contradicted: None,
+            against: None,
             set: Vec::new(),
             at: Vec::new(),
             scale: Vec::new(),

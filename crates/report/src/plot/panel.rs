@@ -108,7 +108,8 @@ pub(super) struct Series {
     pub(super) thin: bool,
 }
 
-/// A point with its interval. An infinite interval is not drawn.
+/// A point with its interval. An infinite interval is not drawn, and no line leads through a point
+/// that is not a number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Mark {
     pub(super) x: f64,
@@ -746,23 +747,22 @@ fn stroke(style: Style) -> String {
 }
 
 fn draw_band(svg: &mut String, frame: &Frame, series: &Series) {
-    let bounded = series.marks.iter().filter(|m| m.low.is_finite() && m.high.is_finite());
-    let bounded: Vec<&Mark> = bounded.collect();
-    let upper = bounded.iter().map(|m| (m.x, m.high));
-    let lower = bounded.iter().rev().map(|m| (m.x, m.low));
-    let points = points(frame, upper.chain(lower));
-    let color = series.style.color;
-    let _ = writeln!(
-        svg,
-        "<polygon points=\"{points}\" fill=\"{color}\" fill-opacity=\"0.2\" stroke=\"{color}\" \
-         stroke-opacity=\"0.45\" stroke-width=\"0.7\"/>"
-    );
+    for marks in series.marks.split(|mark| mark.y.is_nan()) {
+        let bounded = marks.iter().filter(|m| m.low.is_finite() && m.high.is_finite());
+        let bounded: Vec<&Mark> = bounded.collect();
+        let upper = bounded.iter().map(|m| (m.x, m.high));
+        let lower = bounded.iter().rev().map(|m| (m.x, m.low));
+        let points = points(frame, upper.chain(lower));
+        let color = series.style.color;
+        let _ = writeln!(
+            svg,
+            "<polygon points=\"{points}\" fill=\"{color}\" fill-opacity=\"0.2\" \
+             stroke=\"{color}\" stroke-opacity=\"0.45\" stroke-width=\"0.7\"/>"
+        );
+    }
 }
 
 fn draw_line(svg: &mut String, frame: &Frame, series: &Series, n: usize) {
-    let marks = series.marks.iter();
-    let places: Vec<(f64, f64)> = marks.map(|m| (m.x, frame.inside(m.y))).collect();
-    let points = points(frame, thinned(&places).into_iter());
     let look = match series.thin {
         true => format!(
             "stroke=\"{}\" stroke-width=\"0.9\" stroke-opacity=\"0.55\"",
@@ -770,10 +770,16 @@ fn draw_line(svg: &mut String, frame: &Frame, series: &Series, n: usize) {
         ),
         false => stroke(series.style),
     };
-    let _ = writeln!(
-        svg,
-        "<polyline points=\"{points}\" fill=\"none\" {look} stroke-linejoin=\"round\"/>"
-    );
+    let mut places: Vec<(f64, f64)> = Vec::new();
+    for marks in series.marks.split(|mark| mark.y.is_nan()) {
+        let stretch: Vec<(f64, f64)> = marks.iter().map(|m| (m.x, frame.inside(m.y))).collect();
+        let points = points(frame, thinned(&stretch).into_iter());
+        let _ = writeln!(
+            svg,
+            "<polyline points=\"{points}\" fill=\"none\" {look} stroke-linejoin=\"round\"/>"
+        );
+        places.extend(stretch);
+    }
     for (x, y) in marked_places(series, n, &places) {
         marker(svg, frame.point(x, y), series.style);
     }

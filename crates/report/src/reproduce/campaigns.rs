@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering as Memory};
 
 use windward_core::network::QueueLimit;
 use windward_experiments::claims::Belief;
-use windward_experiments::experiment::{Basis, Effort, Experiment, RunLength};
+use windward_experiments::experiment::{Basis, Effort, Experiment};
 use windward_experiments::testing::{fake, options};
 use windward_experiments::worlds::Worlds;
 
@@ -195,10 +195,12 @@ fn a_claim_that_was_rewritten_says_how_it_stood_wherever_it_is_shown() {
     assert_eq!((&other["rewritten"], &other["verdict_before"]), (&0.into(), &().into()));
     let words = "checks rewritten when results were known, before: not held";
     let index = fs::read_to_string(dir.path().join("index.html")).unwrap();
-    assert!(index.contains(": <b>2</b> by checks never rewritten, <b>1</b> more by"), "{index}");
-    assert!(index.contains(&format!("title=\"C1: held plainly, {}. ", &words[..40])), "{index}");
-    // The other claims of the experiment have another plain value.
-    assert_eq!(index.matches(" replained\" href").count(), 2);
+    let owed = "Of the 3 held ones 1 by rewritten checks, 3 under changed plain values, 3 under values \
+                that no text gives";
+    assert!(index.contains(owed), "{index}");
+    assert!(index.contains(&format!("title=\"C1: held plainly, {}, ", &words[..40])), "{index}");
+    assert_eq!(index.matches(" rewritten replained unfounded\" href").count(), 1);
+    assert_eq!(index.matches(" replained unfounded\" href").count(), 3);
     assert_eq!(index.matches(&format!("<small>{words}</small>")).count(), 1);
     let page = fs::read_to_string(dir.path().join("own-experiments.html")).unwrap();
     assert_eq!(page.matches(&format!("<small>{words}</small>")).count(), 1, "{page}");
@@ -297,6 +299,9 @@ fn found_worlds_are_judged_again_and_shown() {
     let nearest = claim.worlds.nearest.as_ref().unwrap();
     assert_eq!((nearest.reading.verdict, nearest.reading.checks.len()), (Verdict::Held, 2));
     assert!(matches!(claim.belief(), Belief::Assumptions(r) if r.deviation.choices().len() == 1));
+    // One world has one verdict.
+    let alone = claim.readings.iter().find(|r| r.deviation == nearest.reading.deviation);
+    assert_eq!(alone, Some(&nearest.reading));
     // 1 Mbit/s and 200 kbit/s, of which the short queue takes nothing at the lower rate.
     assert_eq!(claim.in_joint(0), Some(Verdict::Held));
     assert_eq!(summary.claims[2].in_joint(0), Some(Verdict::NotHeld));
@@ -318,9 +323,14 @@ fn found_worlds_are_judged_again_and_shown() {
     let front = fs::read_to_string(dir.path().join("index.html")).unwrap();
     // C1 and C3 hold plainly, C2 with one assumption.
     assert!(front.contains("title=\"C2: held with 1 assumption. "), "{front}");
-    assert!(front.contains("<span class=\"square b0\">\u{2713}</span> <b>2</b> held plainly"));
+    assert!(
+        front.contains("<span class=\"square b0\">\u{2713}</span> <b>2</b> held plainly"),
+        "{front}"
+    );
     let tally = summary.tallies[0].sentence();
-    assert_eq!(tally, "2 of 3 held plainly, 1 with assumptions");
+    let expected = "3 claims: plainly 2 held (2 under values that no text gives), 1 not held; of the \
+                    others 1 held with assumptions";
+    assert_eq!(tally, expected);
     let page = fs::read_to_string(dir.path().join("own-experiments.html")).unwrap();
     for text in [
         &tally,
@@ -329,34 +339,18 @@ fn found_worlds_are_judged_again_and_shown() {
         "<th title=\"\">nearest<br><small>3/3</small></th>",
         // The charts of both, on the same axes.
         "<figcaption>Nearest world of C2</figcaption>",
-        "<b>Together</b>: in one world of a search 1 claim held (C2), with 2 assumptions: ",
+        "<b>Together</b>: in one world a search confirmed 1 claim (C2), with 2 assumptions: ",
+        "In this report 1 of 3 claims hold there; C1, held plainly, is not held; C3, held plainly, is",
     ] {
         assert!(page.contains(text), "{text} in {page}");
     }
     let page = page_of_claim(dir.path(), "C2");
-    for text in
-        ["Answer: held with 1 assumption.", "Search: 3 of 4 worlds tried, 1 passed the sieve."]
-    {
+    for text in [
+        "Answer: held with 1 assumption.",
+        "A search tried 3 of 4 worlds by few runs each, and judged 1 by more.",
+    ] {
         assert!(page.contains(text), "{text} in {page}");
     }
-}
-
-#[test]
-fn joint_worlds_beyond_the_budget_are_named_and_not_judged() {
-    let mut experiment = experiment(0.0);
-    experiment.worlds = Worlds::parse("worlds.toml", WORLDS).unwrap();
-    let dir = tempfile::tempdir().unwrap();
-    // Less than the work of any of them.
-    let attempt = Attempt { readings_budget: Some(1.0), ..QUICK };
-    let summary = attempt.write(&experiment, dir.path(), &noisy).unwrap();
-    let claim = &summary.claims[0];
-    assert!(claim.is_finished(), "worlds that are left out are not still to come");
-    assert_eq!(claim.in_joint(0), None);
-    assert!(!summary.claims[1].worlds.nearest.as_ref().unwrap().reading.left_out);
-    let json = claim.to_json();
-    assert_eq!(json["joint_worlds"][0]["verdict"], serde_json::Value::Null);
-    let page = fs::read_to_string(dir.path().join("own-experiments.html")).unwrap();
-    assert!(page.contains("A quick run does not judge it"), "{page}");
 }
 
 #[test]
@@ -388,45 +382,6 @@ fn a_reading_that_an_axis_overrides_does_not_count() {
 }
 
 #[test]
-fn pairs_of_readings_that_matter_come_with_full_effort() {
-    let mut experiment = experiment(1.1e6);
-    experiment.full = experiment.quick.clone();
-    // The second claim asks for more than 1.1 Mbit/s: the shorter delay gives it.
-    let quick = run(&experiment, &Effort::Quick, 2);
-    assert_eq!(quick.claims[1].verdict, Verdict::NotHeld);
-    assert_eq!(quick.claims[1].in_readings(), "holds in 1 of 3 readings (2 not held)");
-    let full = run(&experiment, &Effort::Full, 2);
-    // Only the delay changes that claim, and only the queue the first: no pair. Either changes the
-    // third, which holds plainly alone.
-    assert_eq!(full.claims[1].in_readings(), "holds in 1 of 3 readings (2 not held)");
-    assert_eq!(full.claims[0].of(), 3);
-    assert_eq!(quick.claims[2].in_readings(), "holds in 1 of 3 readings (2 not held)");
-    assert_eq!(full.claims[2].in_readings(), "holds in 1 of 4 readings (3 not held)");
-    let pair = &full.claims[2].readings[2];
-    assert_eq!(pair.deviation.to_string(), "delay = 9 ms, queue = 10");
-    // The single choice decides, not the pair.
-    assert!(full.claims[2].deciding().iter().all(|r| r.deviation.choices().len() == 1));
-}
-
-#[test]
-fn readings_whose_runs_are_there_already_have_their_pairs_too() {
-    let mut experiment = experiment(1e6);
-    experiment.full = experiment.quick.clone();
-    // A copy of the third claim that waits for an open check, until the runs of its readings are
-    // done for the third.
-    let mut late = experiment.claims[2].clone();
-    late.id = "late".to_owned();
-    late.checks.push(experiment.claims[1].checks[0].clone());
-    experiment.claims.push(late);
-    for threads in [1, 2] {
-        let full = run(&experiment, &Effort::Full, threads);
-        assert_eq!(full.claims[3].checks[2].repetitions, 20);
-        assert_eq!((full.claims[2].of(), full.claims[3].of()), (4, 4));
-        assert!(full.claims.iter().all(|claim| claim.to_come == 0));
-    }
-}
-
-#[test]
 fn a_budget_leaves_out_the_expensive_readings_and_says_so() {
     let summary = Attempt { readings_budget: Some(1.0), ..QUICK }.run(&experiment(0.0));
     // One in any case; two choices have one other value each.
@@ -448,17 +403,6 @@ fn all_readings_are_judged_whatever_the_budget_if_that_is_asked_for() {
     experiment.all_readings = true;
     let summary = Attempt { readings_budget: Some(1.0), ..QUICK }.run(&experiment);
     assert_eq!((summary.claims[0].readings.len(), summary.claims[0].left_out), (2, 0));
-}
-
-#[test]
-fn pairs_come_with_full_effort_also_if_the_number_of_runs_is_another() {
-    let experiment = experiment(1.1e6);
-    let length = RunLength { repetitions: 4, at_most: 4, ..experiment.full.clone() };
-    let of = |full| {
-        let effort = Effort::Custom { full, length: length.clone() };
-        run(&experiment, &effort, 2).claims[2].of()
-    };
-    assert_eq!((of(false), of(true)), (3, 4));
 }
 
 #[test]

@@ -84,6 +84,8 @@ keys! {
             "the reason: section, program and version, standard";
         contradicted: Option<String> = readers::string(), absent,
             "the result of the paper that it makes impossible, so that it is never plain";
+        against: Option<String> = readers::string(), absent,
+            "the words of the paper that speak against it, though they do not exclude it";
         set: Section<'a> = readers::free(any_kind()), needed "set = { seed = 1 }",
             "the keys that it sets in the scenario";
         at: Option<Section<'a>> = readers::free(any_kind()), absent,
@@ -237,6 +239,7 @@ fn value(table: &Section<'_>) -> Result<ReadingValue> {
         basis: keys.basis,
         source: text(&keys.source, "`source` is empty: say where the value comes from")?,
         contradicted: keys.contradicted,
+        against: keys.against,
         set: settings(&keys.set)?,
         at: keys.at.as_ref().map_or(Ok(Vec::new()), at)?,
         scale: keys.scale.as_ref().map_or(Ok(Vec::new()), scale)?,
