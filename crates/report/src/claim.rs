@@ -11,7 +11,7 @@ use crate::charts::{charts, heading};
 use crate::group::Group;
 use crate::page::{badge, badge_of, count, prose};
 use crate::plot::escape;
-use crate::section::ReportedRow;
+use crate::section::{ExperimentSection, ReportedRow};
 use crate::square;
 use crate::words;
 
@@ -272,6 +272,10 @@ fn body(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
     }
     html.push_str("<h2>Checks</h2>\n");
     checks(html, claim);
+    html.push_str(
+        "<p class=\"legend\">Intervals have 95 % over all looks at a check and its alternatives. Few runs of \
+         a skewed number, as timeouts, can miss more often. Runs are those of the look that decided.</p>\n",
+    );
     editions(html, group, claim);
     world(html, claim);
     if is_explained(claim) {
@@ -281,19 +285,39 @@ fn body(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
     if let Some(section) = group.section_of(claim) {
         let _ = writeln!(html, "<h2>{}</h2>", escape(&heading(section)));
         charts(html, section, Some(&claim.id), "h3");
-        let page = escape(&group.page());
-        let choices = match section.method.readings.len() + section.method.choices.len() {
-            0 => String::new(),
-            _ => format!("<a href=\"{page}#choices\">Choices</a> \u{b7} "),
-        };
-        let _ = writeln!(
-            html,
-            "<p class=\"setting\">{} {choices}<a href=\"{page}#{}\">Numbers and scenarios</a></p>",
-            escape(&section.method.setting),
-            escape(&section.id)
-        );
+        how(html, group, section);
+        let own = |section: &&ExperimentSection| section.id == claim.figure;
+        for other in involved(group, claim).into_iter().filter(|section| !own(section)) {
+            let _ = writeln!(html, "<h3>{}</h3>", escape(&heading(other)));
+            how(html, group, other);
+        }
     }
     readings(html, claim);
+}
+
+/// The experiments whose cells the checks of a claim compare.
+fn involved<'a>(group: &Group<'a>, claim: &ClaimResult) -> Vec<&'a ExperimentSection> {
+    let names = |section: &&ExperimentSection| {
+        let begin = format!("{}:", section.id);
+        claim.checks.iter().flat_map(|c| &c.cells).any(|cell| cell.name.starts_with(&begin))
+    };
+    group.sections.iter().copied().filter(names).collect()
+}
+
+/// Writes how an experiment was run, and where the rest stands.
+fn how(html: &mut String, group: &Group<'_>, section: &ExperimentSection) {
+    let page = escape(&group.page());
+    let choices = match section.method.readings.len() + section.method.choices.len() {
+        0 => String::new(),
+        _ => format!("<a href=\"{page}#choices\">Choices</a> \u{b7} "),
+    };
+    let _ = writeln!(
+        html,
+        "<p class=\"setting\">{} {} {choices}<a href=\"{page}#{}\">Numbers and whole scenarios</a></p>",
+        escape(&section.method.setting),
+        escape(&section.method.lengths),
+        escape(&section.id)
+    );
 }
 
 /// Writes the checks: all if they are few, else those that decide, and the others folded.

@@ -335,7 +335,11 @@ fn lengths(results: &Results) -> String {
         }
     }
     let runs = plan.length.repetitions;
-    let _ = write!(text, ", {runs} run{} per point.", if runs == 1 { "" } else { "s" });
+    let _ = write!(text, ", {runs} run{} per point", if runs == 1 { "" } else { "s" });
+    if let Some(scenario) = plan.scenarios.first() {
+        let _ = write!(text, ", seeds from {} on", scenario.seed);
+    }
+    text.push('.');
     let plots = || plan.experiment.plots.iter().map(|plot| &plot.kind);
     let single = |kind: &PlotKind| matches!(kind, PlotKind::Time { single: true, .. });
     if plots().any(single) {

@@ -322,7 +322,7 @@ fn found_worlds_are_judged_again_and_shown() {
 
     let front = fs::read_to_string(dir.path().join("index.html")).unwrap();
     // C1 and C3 hold plainly, C2 with one assumption.
-    assert!(front.contains("title=\"C2: held with 1 assumption. "), "{front}");
+    assert!(front.contains("title=\"C2: held with 1 assumption, no text gives one"), "{front}");
     assert!(
         front.contains("<span class=\"square b0\">\u{2713}</span> <b>2</b> held plainly"),
         "{front}"
