@@ -28,14 +28,15 @@ FAIRNESS = "throughput:lossy/throughput:clean"
 
 
 def lr2008():
-    plain = {"rwnd": "65 packets", "rto": "200 ms", "rtt": "Karn", "queue": "DropTail", "buffer": "50 packets",
-             "dupacks": "3"}
+    plain = {"rwnd": "65 packets", "rto": "200 ms", "rtt": "Karn", "xcp-rtt": "timestamps", "queue": "DropTail",
+             "buffer": "50 packets", "dupacks": "3"}
     words = {"topology": "lr-shared", "extra": f"{KARN},window_:65", "duration": 100, "warmup": 20}
     losses = ("0.1%", "0.5%", "1%", "2%", "5%")
     # At 10 %, XCP of ns-2 2.35 ends with a floating-point exception with some seeds.
-    for figure, protocol, losses in (("fig3", "xcp-dumb", losses), ("fig8", "reno", (*losses, "10%"))):
+    for figure, protocol, extra, losses in (("fig3", "xcp-dumb", "window_:65", losses),
+                                            ("fig8", "reno", words["extra"], (*losses, "10%"))):
         for loss in losses:
-            yield plain, figure, words | {"protocol": protocol, "loss": share(loss)}, {
+            yield plain, figure, words | {"protocol": protocol, "extra": extra, "loss": share(loss)}, {
                 f"fairness[{protocol}, {loss}]": FAIRNESS}
     for delay in ("5 ms", "20 ms", "40 ms", "60 ms", "80 ms", "100 ms", "150 ms"):
         yield plain, "fig9", words | {"protocol": "reno", "delay": delay.replace(" ", ""), "duration": 200,
