@@ -558,12 +558,6 @@ impl ClaimResult {
         }
     }
 
-    /// The explanation, if the claim did not hold under every reading.
-    pub fn explanation(&self) -> Option<&str> {
-        let needed = self.verdict != Verdict::Held || self.held() < self.of();
-        self.explanation.as_deref().filter(|_| needed)
-    }
-
     /// True if it has a verdict under each reading and in each world that is to be judged.
     pub fn is_finished(&self) -> bool {
         self.is_judged() && self.to_come == 0 && self.worlds.to_come() == 0
@@ -663,7 +657,7 @@ impl ClaimResult {
         });
         self.add_worlds(&mut json);
         let texts = [
-            ("explanation", self.explanation()),
+            ("explanation", self.explanation.as_deref()),
             ("quote", self.history.quote.as_deref()),
             ("place", self.history.place.as_deref()),
             ("before", self.history.before.as_deref()),
@@ -981,10 +975,8 @@ mod tests {
         let deciding: Vec<String> =
             result.deciding().iter().map(|r| r.deviation.to_string()).collect();
         assert_eq!(deciding, ["a = other"]);
-        assert_eq!(result.explanation(), Some("why"));
         result.readings.retain(|r| r.verdict == Held);
         assert_eq!(result.in_readings(), "holds in all 2 readings");
-        assert_eq!(result.explanation(), None);
     }
 
     /// `x[a] >= 1` or `x[b] >= 1` after one look at all runs.

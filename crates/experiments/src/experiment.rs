@@ -425,7 +425,7 @@ pub struct Claim {
     pub expected: String,
     /// The condition as comparisons; all must hold.
     pub checks: Vec<Check>,
-    /// Reason why it does not hold, or not everywhere; shown unless it holds under every reading.
+    /// Reason why it does not hold, or not everywhere.
     pub explanation: Option<Explanation>,
     /// When its condition was fixed, and what it was before.
     pub history: History,

@@ -475,7 +475,7 @@ fn world(html: &mut String, claim: &ClaimResult) {
 
 /// True if there is a reason to show for the verdict.
 fn is_explained(claim: &ClaimResult) -> bool {
-    claim.is_judged() && (claim.explanation().is_some() || claim.verdict == Verdict::Inconclusive)
+    claim.is_judged() && (claim.explanation.is_some() || claim.verdict == Verdict::Inconclusive)
 }
 
 /// Writes the explanation, or why the claim is open.
@@ -483,7 +483,7 @@ fn why(html: &mut String, claim: &ClaimResult) {
     if !is_explained(claim) {
         return;
     }
-    if let Some(explanation) = claim.explanation() {
+    if let Some(explanation) = &claim.explanation {
         let _ = writeln!(html, "<p class=\"why\">{}</p>", prose(explanation));
         return;
     }

@@ -28,7 +28,7 @@ pub(super) static COLLECTION: Collection = Collection {
     terms: &[
         ("N", "number of flows"),
         ("PER", "packet error rate"),
-        ("g", "the increase per packet, which the bottleneck announces"),
+        ("g", "the time in which a window grows by one packet, which the bottleneck announces"),
         ("D", "the target length of a phase at the bottleneck"),
         ("cut", "reduction of the windows at a phase shift"),
     ],

@@ -275,7 +275,7 @@ impl Case {
 
     /// Writes the numbers of the runs so far into the explanation.
     pub(super) fn explain(&mut self, design: &Design<'_>) {
-        let nearest = self.result.worlds.nearest.as_ref().map(|w| &w.reading.deviation);
+        let nearest = self.result.nearest().map(|reading| &reading.deviation);
         self.result.explanation = design.explanation(self.id, nearest);
     }
 

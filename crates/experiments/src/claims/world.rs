@@ -221,7 +221,7 @@ impl ClaimResult {
 
     /// The reading in which the verdict changes with the fewest assumptions: the found world, or a
     /// judged reading with fewer.
-    fn nearest(&self) -> Option<&ReadingResult> {
+    pub(crate) fn nearest(&self) -> Option<&ReadingResult> {
         match self.belief() {
             Belief::Assumptions(reading) | Belief::Found(reading) => Some(reading),
             _ => self.worlds.nearest.as_ref().map(|world| &world.reading),
