@@ -55,6 +55,8 @@ pub struct ClaimResult {
     pub checks: Vec<CheckResult>,
     /// The choices whose plain value is based on the paper's figures only.
     pub calibrated: Vec<String>,
+    /// The choices whose plain value changed when results were known, with the former one.
+    pub formerly: Vec<(String, String)>,
     /// Results under each other reading.
     pub readings: Vec<ReadingResult>,
     /// The worlds that a search found, judged again.
@@ -551,6 +553,7 @@ impl ClaimResult {
             verdict: Verdict::Inconclusive,
             checks: Vec::new(),
             calibrated: Vec::new(),
+            formerly: Vec::new(),
             readings: Vec::new(),
             worlds: ClaimWorlds::default(),
             left_out: 0,
@@ -652,6 +655,9 @@ impl ClaimResult {
             "readings_left_out": self.left_out,
             "readings_to_come": self.to_come,
             "calibrated": self.calibrated,
+            "formerly": self.formerly.iter().map(|(choice, formerly)| {
+                json!({ "choice": choice, "plain": formerly })
+            }).collect::<Vec<_>>(),
             "deciding": self.deciding().iter().map(|r| self.decision(r)).collect::<Vec<_>>(),
             "readings": self.readings.iter().map(ReadingResult::to_json).collect::<Vec<_>>(),
         });

@@ -36,7 +36,7 @@ pub struct Plan {
 /// Predicted packet-hops that one core executes in a second, about: see docs/performance.md.
 pub const HOPS_PER_SECOND: f64 = 8e6;
 /// Quick budget for the other readings of a claim, packet-hops: some seconds of a core.
-pub const QUICK_READINGS: f64 = 10e6;
+pub const QUICK_READINGS: f64 = 6e6;
 /// Full budget for the other readings of a claim: about a minute of a core.
 pub const FULL_READINGS: f64 = 500e6;
 

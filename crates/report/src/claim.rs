@@ -26,7 +26,7 @@ pub(crate) fn rows(html: &mut String, group: &Group<'_>) {
          <th>Stated number</th><th>Plain</th><th>Nearest world</th></tr></thead>\n<tbody>",
         if group.is_paper() { "The paper" } else { "In words" }
     );
-    for claim in group.claims.iter().filter(|claim| claim.asked.is_none()) {
+    for claim in group.squares() {
         row(html, group, claim);
     }
     html.push_str(
@@ -42,7 +42,7 @@ fn row(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
     let _ = writeln!(
         html,
         "<tr id=\"{id}\"><th><a href=\"{place}\">{id}</a> {}</th>\n<td>{}{}</td>\n<td>{}</td>",
-        square::small(group, claim),
+        square::small(claim),
         sentence(claim),
         not_checked(claim),
         stated(group, claim)
@@ -150,7 +150,7 @@ fn telling<'a>(
     (here, reading.and_then(|reading| decisive(&reading.checks, reading.verdict)))
 }
 
-/// Of the checks with the verdict of the claim, one that holds most narrowly, or fails most clearly.
+/// The check with the verdict of the claim that holds most narrowly, or fails most clearly.
 fn decisive(checks: &[CheckResult], verdict: Verdict) -> Option<&CheckResult> {
     let decisive = checks.iter().filter(|check| check.verdict == verdict);
     let by_distance = |a: &&CheckResult, b: &&CheckResult| distance(a).total_cmp(&distance(b));
@@ -230,7 +230,7 @@ pub(crate) fn page(html: &mut String, group: &Group<'_>, claim: &ClaimResult, fr
     let _ = writeln!(
         html,
         "<p>{} Plainly {}{}{nearer}.</p>\n<p class=\"setting\">Holds if: {}.</p>",
-        square::small(group, claim),
+        square::small(claim),
         badge_of(claim),
         answer,
         escape(claim.expected.trim_end_matches('.'))
@@ -276,7 +276,7 @@ fn body(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
         "<p class=\"legend\">Intervals have 95 % over all looks at a check and its alternatives. Few runs of \
          a skewed number, as timeouts, can miss more often. Runs are those of the look that decided.</p>\n",
     );
-    editions(html, group, claim);
+    editions(html, claim);
     world(html, claim);
     if is_explained(claim) {
         html.push_str("<h2>Explanation</h2>\n");
@@ -386,16 +386,19 @@ fn control(control: &Control) -> String {
 
 /// Writes what changed when results were known: the claim before, its verdict, the reason, and the
 /// plain values before.
-fn editions(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
+fn editions(html: &mut String, claim: &ClaimResult) {
     let edition = words::edition(claim);
-    let mut replained = group.replained(claim).peekable();
-    if edition.is_empty() && replained.peek().is_none() {
+    if edition.is_empty() && claim.formerly.is_empty() {
         return;
     }
     html.push_str("<h2>Changed when results were known</h2>\n");
-    for (choice, formerly) in replained {
-        let _ =
-            writeln!(html, "<p>Plain value of <b>{}</b>. {}</p>", escape(choice), prose(formerly));
+    for (choice, formerly) in &claim.formerly {
+        let _ = writeln!(
+            html,
+            "<p>Plain value of <b>{}</b>. Formerly: {}</p>",
+            escape(choice),
+            prose(formerly)
+        );
     }
     if edition.is_empty() {
         return;

@@ -54,7 +54,7 @@ fn header(html: &mut String, groups: &[Group<'_>], about: &Provenance, standing:
     let _ = writeln!(html, "<header>\n<h1>{}</h1>", title(groups));
     unfinished(html, groups, standing);
     let with_claims: Vec<&Group<'_>> = groups.iter().filter(|g| g.has_claims()).collect();
-    let all = Tally::of("", with_claims.iter().flat_map(|g| g.marks()));
+    let all = Tally::of("", with_claims.iter().flat_map(|g| g.squares()));
     if all.claims > 0 {
         in_words(html, &all, &with_claims);
     }
@@ -216,7 +216,7 @@ fn claims(html: &mut String, groups: &[Group<'_>]) {
             escape(group.title),
             group.heading_of_claims()
         );
-        for claim in group.claims.iter().filter(|claim| claim.asked.is_none()) {
+        for claim in group.squares() {
             row(html, group, claim);
         }
         html.push_str("</tbody></table></div>\n");
@@ -235,7 +235,7 @@ fn row(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
         "<tr><td><a href=\"{}\">{}</a> {}</td><td>{}</td><td>{}{edition}</td><td>{}</td></tr>",
         escape(&group.place_of(claim)),
         escape(&claim.id),
-        square::small(group, claim),
+        square::small(claim),
         badge_of(claim),
         escape(&claim.claim),
         escape(&words::answer(claim)),

@@ -6,7 +6,7 @@ use windward_experiments::claims::ClaimResult;
 use windward_experiments::experiment::{Experiment, fnv1a};
 
 use crate::section::{ExperimentSection, key_of};
-use crate::words::{Mark, Tally};
+use crate::words::Tally;
 
 /// One page.
 #[derive(Debug)]
@@ -139,7 +139,7 @@ impl Group<'_> {
     }
 
     pub(super) fn tally(&self) -> Tally {
-        Tally::of(self.key, self.marks())
+        Tally::of(self.key, self.squares())
     }
 
     /// The section of the experiment of a claim.
@@ -147,31 +147,9 @@ impl Group<'_> {
         self.sections.iter().find(|section| section.id == claim.figure).copied()
     }
 
-    /// The choices of the experiment of a claim whose plain value changed when results were known.
-    pub(super) fn replained(&self, claim: &ClaimResult) -> impl Iterator<Item = (&str, &str)> {
-        let choices = self.section_of(claim).into_iter().flat_map(|s| &s.method.readings);
-        choices.filter_map(|choice| Some((&*choice.choice, &**choice.formerly.as_ref()?)))
-    }
-
-    /// What the verdict of a claim owes to results that were known, or to no source.
-    pub(super) fn marks_of(&self, claim: &ClaimResult) -> Vec<Mark> {
-        let history = &claim.history;
-        let (rewritten, added) = (history.rewritten > 0, history.edition > 1);
-        let replained = self.replained(claim).next().is_some()
-            || !rewritten && !added && history.verdict_before.is_some();
-        let marks = [
-            (rewritten, Mark::Rewritten),
-            (added && !rewritten, Mark::Added),
-            (replained, Mark::Replained),
-            (!claim.calibrated.is_empty(), Mark::Unfounded),
-        ];
-        marks.into_iter().filter_map(|(has, mark)| has.then_some(mark)).collect()
-    }
-
-    /// The claims that are not of a suite, with their marks.
-    pub(super) fn marks(&self) -> impl Iterator<Item = (&ClaimResult, Vec<Mark>)> {
-        let claims = self.claims.iter().filter(|claim| claim.asked.is_none());
-        claims.map(|claim| (*claim, self.marks_of(claim)))
+    /// The claims that are not of a suite.
+    pub(super) fn squares(&self) -> impl Iterator<Item = &ClaimResult> {
+        self.claims.iter().copied().filter(|claim| claim.asked.is_none())
     }
 
     /// The page of a claim. Claims of a suite are on the page of their group.

@@ -122,22 +122,22 @@ impl Mark {
 }
 
 /// `b1 rewritten replained`
-fn classes(group: &Group<'_>, claim: &ClaimResult) -> String {
-    let marks = group.marks_of(claim);
+fn classes(claim: &ClaimResult) -> String {
+    let marks = Mark::of(claim);
     let signs = marks.iter().map(|mark| format!(" {}", mark.class()));
     format!("{}{}", Square::of(claim).class(), signs.collect::<String>())
 }
 
 /// The square of a claim within a text.
-pub(crate) fn small(group: &Group<'_>, claim: &ClaimResult) -> String {
-    format!("<span class=\"square {}\">{}</span>", classes(group, claim), mark(claim))
+pub(crate) fn small(claim: &ClaimResult) -> String {
+    format!("<span class=\"square {}\">{}</span>", classes(claim), mark(claim))
 }
 
 /// The squares of a group, each a link to its claim.
 pub(crate) fn row(html: &mut String, group: &Group<'_>) {
     html.push_str("<ul class=\"squares\">\n");
-    for claim in group.claims.iter().filter(|claim| claim.asked.is_none()) {
-        let marks = group.marks_of(claim);
+    for claim in group.squares() {
+        let marks = Mark::of(claim);
         let marks: String = marks.iter().map(|mark| format!(", {}", mark.words())).collect();
         let id = escape(&claim.id);
         let words =
@@ -146,7 +146,7 @@ pub(crate) fn row(html: &mut String, group: &Group<'_>) {
             html,
             "<li><a class=\"{}\" href=\"{}\" title=\"{words}\"><small>{id}</small>\
              <b>{}</b></a></li>",
-            classes(group, claim),
+            classes(claim),
             escape(&group.place_of(claim)),
             mark(claim)
         );
@@ -158,7 +158,7 @@ pub(crate) fn row(html: &mut String, group: &Group<'_>) {
 pub(crate) fn key(html: &mut String, groups: &[&Group<'_>]) {
     html.push_str("<ul class=\"key\">\n");
     for square in Square::ALL {
-        let n = all(groups).filter(|(_, claim)| Square::of(claim) == square).count();
+        let n = all(groups).filter(|claim| Square::of(claim) == square).count();
         if n > 0 {
             let _ = writeln!(
                 html,
@@ -170,7 +170,7 @@ pub(crate) fn key(html: &mut String, groups: &[&Group<'_>]) {
         }
     }
     for mark in Mark::ALL {
-        let n = all(groups).filter(|(g, claim)| g.marks_of(claim).contains(&mark)).count();
+        let n = all(groups).filter(|claim| Mark::of(claim).contains(&mark)).count();
         if n > 0 {
             let _ = writeln!(
                 html,
@@ -184,12 +184,6 @@ pub(crate) fn key(html: &mut String, groups: &[&Group<'_>]) {
 }
 
 /// The claims of groups that are squares.
-fn all<'a, 'b: 'a>(
-    groups: &'a [&'b Group<'b>],
-) -> impl Iterator<Item = (&'b Group<'b>, &'b ClaimResult)> + 'a {
-    let of = |group: &&'b Group<'b>| {
-        let group = *group;
-        group.claims.iter().filter(|c| c.asked.is_none()).map(move |claim| (group, *claim))
-    };
-    groups.iter().flat_map(of)
+fn all<'a>(groups: &'a [&Group<'a>]) -> impl Iterator<Item = &'a ClaimResult> {
+    groups.iter().flat_map(|group| group.squares())
 }

@@ -146,7 +146,7 @@ pub fn calibrated(claim: &ClaimResult) -> Vec<String> {
     claim.calibrated.iter().map(of).collect()
 }
 
-/// What the verdict of a claim owes to results that were known, or to no source.
+/// A debt of the verdict of a claim: to results that were known, or to no source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mark {
     /// Its checks were rewritten when results were known.
@@ -157,6 +157,23 @@ pub(crate) enum Mark {
     Replained,
     /// A plain value has no source but the figures, or none.
     Unfounded,
+}
+
+impl Mark {
+    /// Those of a claim.
+    pub(crate) fn of(claim: &ClaimResult) -> Vec<Mark> {
+        let history = &claim.history;
+        let (rewritten, added) = (history.rewritten > 0, history.edition > 1);
+        let replained =
+            !claim.formerly.is_empty() || !rewritten && !added && history.verdict_before.is_some();
+        let marks = [
+            (rewritten, Mark::Rewritten),
+            (added && !rewritten, Mark::Added),
+            (replained, Mark::Replained),
+            (!claim.calibrated.is_empty(), Mark::Unfounded),
+        ];
+        marks.into_iter().filter_map(|(has, mark)| has.then_some(mark)).collect()
+    }
 }
 
 /// Numbers of claims by their answer.
@@ -189,13 +206,10 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts claims, each with its marks.
-    pub(crate) fn of<'a>(
-        key: &str,
-        claims: impl IntoIterator<Item = (&'a ClaimResult, Vec<Mark>)>,
-    ) -> Self {
+    /// Counts claims.
+    pub(crate) fn of<'a>(key: &str, claims: impl IntoIterator<Item = &'a ClaimResult>) -> Self {
         let mut tally = Tally { key: key.to_owned(), ..Tally::default() };
-        for (claim, marks) in claims {
+        for claim in claims {
             tally.claims += 1;
             if claim.is_judged() {
                 tally.plainly.add(claim.verdict);
@@ -203,7 +217,7 @@ impl Tally {
             let counted = match claim.belief() {
                 Belief::ToCome => &mut tally.to_come,
                 Belief::Nothing => {
-                    for mark in marks {
+                    for mark in Mark::of(claim) {
                         *match mark {
                             Mark::Rewritten => &mut tally.rewritten,
                             Mark::Added => &mut tally.added,
@@ -223,8 +237,7 @@ impl Tally {
         tally
     }
 
-    /// What the claims that hold plainly owe to known results or to no source; a claim may owe to
-    /// several.
+    /// The debts of the claims that hold plainly, with their numbers; a claim may have several.
     pub(crate) fn owed(&self) -> String {
         let owed = [
             (self.rewritten, "by rewritten checks"),
@@ -236,8 +249,8 @@ impl Tally {
         owed.collect::<Vec<_>>().join(", ")
     }
 
-    /// `15 claims: plainly 7 held (1 by rewritten checks), 6 not held, 2 inconclusive; of the others
-    /// 6 held with assumptions, 2 undecided`.
+    /// `15 claims: plainly 7 held (1 by rewritten checks), 6 not held, 2 inconclusive; of the
+    /// others 6 held with assumptions, 2 undecided`.
     pub fn sentence(&self) -> String {
         let owed = self.owed();
         let owed = if owed.is_empty() { owed } else { format!(" ({owed})") };

@@ -43,10 +43,16 @@ pub(crate) fn answer(html: &mut String, group: &Group<'_>) {
         let lost = lost.filter(|(_, verdict)| *verdict != Verdict::Held);
         let lost =
             lost.map(|(c, verdict)| format!("; {}, held plainly, is {verdict}", escape(&c.id)));
+        let left_out = claims.iter().filter(|c| c.worlds.joint.get(i).is_some_and(|j| j.left_out));
+        let left_out: Vec<String> = left_out.map(|c| escape(&c.id)).collect();
+        let left_out = match &left_out[..] {
+            [] => String::new(),
+            ids => format!("; a quick run has no time for {}", ids.join(", ")),
+        };
         let _ = writeln!(
             html,
             "<p><b>Together</b>: in one world a search confirmed {} ({}), with {}: {}. In this report \
-             {held} of {judged} claims hold there{}.</p>",
+             {held} of {judged} claims hold there{}{left_out}.</p>",
             count(world.claims.len(), "claim"),
             escape(&world.claims.join(", ")),
             count(assumptions, "assumption"),

@@ -8,9 +8,13 @@ use crate::ExperimentError;
 use crate::claims::{
     self, ClaimResult, JointResult, ReadingResult, SearchResult, Verdict, WorldResult,
 };
-use crate::experiment::Deviation;
+use crate::experiment::{Deviation, Reading};
 use crate::expression::Cell;
 use crate::sweep::Plan;
+
+/// Largest work of a claim in a joint world, in budgets for its other readings. The few that cost
+/// more would be a fifth of a quick run.
+const JOINT_BUDGETS: f64 = 10.0;
 
 /// The questions of the campaign about a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,8 +70,12 @@ impl Case {
         let mut result = ClaimResult::open(design.claim(id), &design.experiment_of(id).id);
         let mut singles = Vec::new();
         for single in design.singles(id)? {
-            if single.choice.is_calibrated() && !result.calibrated.contains(&single.choice.choice) {
-                result.calibrated.push(single.choice.choice.clone());
+            let Reading { choice, formerly, .. } = single.choice;
+            if single.choice.is_calibrated() {
+                is_new(choice.clone(), &mut result.calibrated);
+            }
+            if let Some(formerly) = formerly {
+                is_new((choice.clone(), formerly.clone()), &mut result.formerly);
             }
             singles.push((single.world, single.cells.iter().map(|(cell, _)| *cell).collect()));
         }
@@ -124,11 +132,19 @@ impl Case {
         for joint in &experiment.worlds.joint {
             let own = joint.readings.choices().iter().filter(|choice| is_there(choice));
             let own = Deviation::of_choices(own.cloned().collect());
-            let own = fits(design, &own).then(|| {
-                self.found.push(own.clone());
-                design.open_reading(id, &own)
-            });
-            self.result.worlds.joint.push(JointResult::open(joint, own));
+            let own = fits(design, &own).then(|| design.open_reading(id, &own));
+            let mut joint = JointResult::open(joint, own);
+            if let Some(own) = joint.own.as_ref().map(|own| &own.reading.deviation) {
+                let cells = design.cells_in(id, own);
+                let known = self.found.iter().any(|world| design.cells_in(id, world) == cells);
+                let work = design.work_of(id.experiment, cells.into_iter().map(|(cell, _)| cell));
+                let budget = design.readings_budget(id.experiment);
+                joint.left_out = !known && budget.is_some_and(|b| work > b * JOINT_BUDGETS);
+                if !joint.left_out {
+                    self.found.push(own.clone());
+                }
+            }
+            self.result.worlds.joint.push(joint);
         }
         // One world has one verdict, whatever the reason to look at it.
         let mut known = Vec::new();

@@ -76,6 +76,8 @@ pub struct JointResult {
     pub whole: Deviation,
     /// The part that this claim has; `None` if it has none, so that its verdict is the plain one.
     pub own: Option<WorldResult>,
+    /// True if it is not judged, since a quick look has no time for it.
+    pub left_out: bool,
 }
 
 /// The worlds of a claim.
@@ -146,6 +148,7 @@ impl JointResult {
             claims: world.claims.clone(),
             whole: world.readings.clone(),
             own: own.map(|reading| WorldResult { reading, reported: Vec::new() }),
+            left_out: false,
         }
     }
 }
@@ -153,7 +156,8 @@ impl JointResult {
 impl ClaimWorlds {
     /// Worlds that have no verdict yet.
     pub fn to_come(&self) -> usize {
-        let joint = self.joint.iter().filter_map(|joint| joint.own.as_ref());
+        let joint = self.joint.iter().filter(|joint| !joint.left_out);
+        let joint = joint.filter_map(|joint| joint.own.as_ref());
         let worlds = self.nearest.iter().chain(joint);
         worlds.filter(|world| !world.is_judged()).count()
     }
