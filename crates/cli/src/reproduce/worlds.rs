@@ -192,9 +192,8 @@ mod tests {
         let text = text(&summary);
         for expected in [
             "held with rwnd = 65; 1 nearer world undecided",
-            "undecided: 2 of 12 worlds are open, and it holds in none of the others",
-            "undecided: 4 of 12 worlds tried when the budget was spent, 0 of them open, and it holds in \
-             none of the others",
+            "undecided: of 12 worlds 2 dropped, 2 open, 8 not tried",
+            "undecided: of 12 worlds 4 dropped, 8 not tried",
             "lr2008: 1 hold together: L1; plain",
             "7 runs; written: worlds.toml",
         ] {

@@ -1033,12 +1033,9 @@ fn expand(
             Some(at) => instead(cell, at, &label),
             None => cell.clone(),
         });
-        (with_label(text, "*", &label), comparison)
+        Check::of(vec![(with_label(text, "*", &label), comparison)], line)
     });
-    // A cell is not compared with itself.
-    let same = |cells: &[&Cell]| cells.len() > 1 && cells.iter().all(|cell| *cell == cells[0]);
-    let checks = checks.filter(|(_, comparison)| !same(&comparison.cells()));
-    Ok(checks.map(|check| Check::of(vec![check], line)).collect())
+    Ok(checks.collect())
 }
 
 /// `any = ["..", ".."]`: one of them must hold.
