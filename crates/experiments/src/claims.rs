@@ -472,7 +472,7 @@ fn same_readings(a: &Experiment, b: &Experiment) -> Result<(), String> {
 
 impl CheckResult {
     /// The numbers for readers: the left side with its interval for a fixed bound, otherwise both
-    /// sides and their difference. Few cells of a side that is more than one cell follow.
+    /// sides and their difference. The values of few cells follow, if a side is more than a cell.
     pub fn measured(&self) -> String {
         let (Some(left), Some(right), Some(difference)) = (self.left, self.right, self.difference)
         else {
@@ -489,10 +489,9 @@ impl CheckResult {
             interval(difference)
         );
         let parts = self.cells.iter().filter(|cell| cell.is_part);
-        let parts = parts.map(|cell| format!("{}: {}", cell.name, number(cell.mean)));
-        let parts: Vec<String> = parts.collect();
+        let parts: Vec<String> = parts.map(|cell| number(cell.mean)).collect();
         if (1..=MOST_PARTS).contains(&parts.len()) {
-            text += &format!(" ({})", parts.join(", "));
+            text += &format!(" (from {})", parts.join(", "));
         }
         text
     }
@@ -902,6 +901,18 @@ mod tests {
 
     pub(super) fn check(text: &str, sides: &[(f64, f64)]) -> CheckResult {
         check_with(text, None, sides)
+    }
+
+    #[test]
+    fn a_bound_of_more_than_a_cell_shows_the_cell() {
+        let result = check("x[a] >= x[b] + 0.05", &[(0.9, 0.88); 3]);
+        assert_eq!(
+            result.measured(),
+            "0.900 against 0.930, difference -0.030 [-0.030, -0.030] (from 0.880)"
+        );
+        let plain = check("x[a] >= x[b]", &[(0.9, 0.88); 3]);
+        assert_eq!(plain.measured(), "0.900 against 0.880, difference 0.020 [0.020, 0.020]");
+        assert_eq!(check("x[a] >= 0.5", &[(0.9, 0.88); 3]).measured(), "0.900 [0.900, 0.900]");
     }
 
     #[test]
