@@ -230,9 +230,12 @@ impl Case {
             let reported = design.reported(id, &reading.deviation);
             *nearest = WorldResult { reading, reported };
         }
-        for own in worlds.joint.iter_mut().filter_map(|joint| joint.own.as_mut()) {
-            if let Some(reading) = judged(&own.reading.deviation) {
+        for joint in &mut worlds.joint {
+            if let Some(own) = &mut joint.own
+                && let Some(reading) = judged(&own.reading.deviation)
+            {
                 own.reading = reading;
+                joint.left_out = false;
             }
         }
         // In the order of the file, not in order of completion.
