@@ -235,6 +235,8 @@ struct AckFrame {
     pending: Pending,
     /// The smoothed RTT of the stack before it.
     smoothed: Duration,
+    /// The stack's own RTT of its newest packet, if the stack tells it.
+    told: Option<Option<Duration>>,
     /// The latest frame, if it waits for its ACK delay, and the smoothed RTT before it.
     waiting: Option<(Frame, Duration)>,
     /// Time at which the newest packet of the latest frame was sent.
@@ -523,6 +525,13 @@ impl Driver {
         }
     }
 
+    /// Tells the RTT of the newest packet of the current ACK frame, for stacks that measure it
+    /// themselves, as kernels do; `None` if they have no valid one. The times at which packets left
+    /// then need not be exact.
+    pub fn tell_rtt(&mut self, rtt: Option<Duration>) {
+        self.frame.told = Some(rtt);
+    }
+
     /// Handles the end of an ACK frame, after all of its packets.
     pub fn on_frame(&mut self, frame: Frame) {
         let Frame { in_flight, app_limited, .. } = frame;
@@ -540,7 +549,8 @@ impl Driver {
         let latest = self.estimators.rtt.latest();
         let is_late =
             !latest.is_zero() && frame.now.since(self.frame.pending.left()) > latest + GRANULARITY;
-        if self.needs.delay && (packets == 1 || packets > 0 && is_late) {
+        let is_told = self.frame.told.is_some();
+        if self.needs.delay && !is_told && (packets == 1 || packets > 0 && is_late) {
             self.frame.waiting = Some((frame, self.frame.smoothed));
         } else if packets > 0 {
             self.finish(frame, Duration::ZERO);
@@ -569,13 +579,17 @@ impl Driver {
         self.frame.newest_sent = pending.sent;
         let newest = pending.newest.filter(|newest| newest.ordinal > self.largest_acked);
         self.largest_acked = newest.map_or(self.largest_acked, |newest| newest.ordinal);
-        let rtt = newest.filter(|newest| newest.is_exact).map(|newest| {
-            let least = self.estimators.rtt.min_rtt();
-            let arrived = before(now, ack_delay);
-            let rtt = self.batches.rtt(newest.left, arrived, newest.place, least);
+        let rtt = match self.frame.told.take() {
+            Some(rtt) => rtt,
+            None => newest.filter(|newest| newest.is_exact).map(|newest| {
+                let least = self.estimators.rtt.min_rtt();
+                let arrived = before(now, ack_delay);
+                self.batches.rtt(newest.left, arrived, newest.place, least)
+            }),
+        };
+        if let Some(rtt) = rtt {
             self.estimators.rtt.on_sample(before(now, rtt), now);
-            rtt
-        });
+        }
         let count = self.flight.count();
         let cwnd = self.window.cwnd();
         let bandwidth = self.estimators.estimate_bandwidth(now, pending.packets, cwnd);

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0
+ *
+ * The types of the Linux kernel as far as these programs use them. The loader finds the place of
+ * each member in the running kernel (BPF CO-RE), so that one object runs on many of them.
+ */
+#pragma once
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef unsigned long long __u64;
+typedef signed int __s32;
+typedef signed long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef _Bool bool;
+
+/* include/uapi/linux/bpf.h */
+enum bpf_map_type {
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_STACK = 23,
+	BPF_MAP_TYPE_SK_STORAGE = 24,
+	BPF_MAP_TYPE_RINGBUF = 27,
+};
+enum { BPF_F_NO_PREALLOC = 1 };
+enum { BPF_SK_STORAGE_GET_F_CREATE = 1 };
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct ns_common {
+	unsigned int inum;
+};
+
+struct net {
+	struct ns_common ns;
+};
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
+struct in6_addr {
+	union {
+		__u8 u6_addr8[16];
+	} in6_u;
+};
+
+struct sock_common {
+	__be32 skc_daddr;
+	__be16 skc_dport;
+	__u16 skc_num;
+	unsigned short skc_family;
+	possible_net_t skc_net;
+	struct in6_addr skc_v6_daddr;
+};
+
+enum sk_pacing { SK_PACING_NONE = 0, SK_PACING_NEEDED = 1, SK_PACING_FQ = 2 };
+
+struct sock {
+	struct sock_common __sk_common;
+	unsigned long sk_pacing_rate;
+	__u32 sk_pacing_status;
+};
+
+struct tcp_sock {
+	struct sock sk; /* not at this place: only its address is used */
+	__u32 snd_nxt;
+	__u32 data_segs_out;
+	__u64 first_tx_mstamp;
+	__u32 lost_out;
+	__u32 sacked_out;
+	__u64 tcp_mstamp;
+	__u32 srtt_us;
+	__u32 packets_out;
+	__u32 retrans_out;
+	__u32 snd_ssthresh;
+	__u32 snd_cwnd;
+	__u32 snd_cwnd_clamp;
+	__u32 delivered;
+	__u32 delivered_ce;
+	__u32 lost;
+	__u32 app_limited;
+	__u32 mss_cache;
+	__u8 is_cwnd_limited : 1;
+};
+
+struct rate_sample {
+	long rtt_us;
+	__u32 acked_sacked;
+	bool is_retrans;
+	bool is_ack_delayed;
+};
+
+#pragma clang attribute pop
+
+enum tcp_ca_state { TCP_CA_Open = 0, TCP_CA_Disorder = 1, TCP_CA_CWR = 2, TCP_CA_Recovery = 3, TCP_CA_Loss = 4 };

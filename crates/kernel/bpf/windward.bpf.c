@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0
+ *
+ * A congestion controller of Linux whose windows a program outside of the kernel computes.
+ *
+ * The kernel detects losses, retransmits and paces. This program sums up what it tells of a
+ * connection, and reports it (`events`): every sixteenth of a round trip, and at once on a loss, a
+ * mark and a timeout. The daemon answers with a window and a pacing rate (`answers`), which each ACK
+ * applies. If it does not answer within four round trips, NewReno (RFC 6582) goes on here, from half
+ * of the window, until it does.
+ */
+#include "kernel.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+/* The kernel refuses licenses that are not compatible with the GPL. */
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+#define SLOTS 4096
+#define NO_SLOT 0xffffffffU
+#define NO_THRESHOLD 0x7fffffffU
+
+/* Settings of the loader. */
+const volatile __u32 least_gap_us = 1000; /* least time between two reports */
+const volatile __u32 least_patience_us = 20000; /* least time until NewReno takes over */
+
+enum kind { OPEN = 0, ACK = 1, TIMEOUT = 2, CLOSE = 3 };
+enum { APP_LIMITED = 1, NO_RTT = 2 };
+
+/* A report. crates/kernel/src/event.rs reads it. */
+struct event {
+	__u64 connection; /* number of the connection, from 1 */
+	__u64 number; /* of the report, from 1 */
+	__u64 now_us; /* tcp_mstamp */
+	__u64 sent_us; /* when the newest acknowledged packet was sent */
+	__u32 slot;
+	__u32 kind;
+	__u32 delivered, delivered_ce, lost, sent; /* counters since the start, packets */
+	__u32 packets_out, sacked_out, lost_out, retrans_out;
+	__u32 srtt_us, rtt_us;
+	__u32 mss, cwnd;
+	__u32 flags, acks; /* ACKs since the last report */
+	__u32 namespace; /* inode of the network namespace */
+	__u16 family, remote_port, local_port, pad;
+	__u8 remote[16];
+};
+
+/* An answer. crates/kernel/src/answer.rs writes it. */
+struct answer {
+	__u64 connection;
+	__u64 number; /* of the report that it answers */
+	__u64 pacing_rate; /* bytes per second; 0 without pacing */
+	__u32 window; /* packets; 0 if NewReno shall go on */
+	__u32 pad;
+};
+
+/* What this program remembers of a connection. */
+struct connection {
+	__u64 id;
+	__u64 number; /* of the latest report */
+	__u64 reported_ns; /* time of the latest report */
+	__u64 asked_ns; /* time of the oldest report without an answer; 0 if there is none */
+	__u32 slot;
+	__u32 lost, delivered_ce; /* when last looked at */
+	__u32 recovery; /* snd_nxt at the latest reduction by NewReno; 0 outside of recovery */
+	__u32 acks;
+	__u8 driven; /* by the daemon */
+	__u8 in_recovery;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct connection);
+} connections SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} events SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SLOTS);
+	__type(key, __u32);
+	__type(value, struct answer);
+} answers SEC(".maps");
+
+/* Slots that no connection has. */
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK);
+	__uint(max_entries, SLOTS);
+	__type(value, __u32);
+} slots SEC(".maps");
+
+/* Counters since the load. crates/kernel/src/counters.rs reads them. */
+struct counters {
+	__u64 opened, closed, without_slot;
+	__u64 acks, driven, newreno;
+	__u64 reports, dropped, timeouts, takeovers;
+};
+struct counters counters;
+__u64 last_id;
+
+extern __u32 tcp_slow_start(struct tcp_sock *tp, __u32 acked) __ksym;
+extern void tcp_cong_avoid_ai(struct tcp_sock *tp, __u32 w, __u32 acked) __ksym;
+
+#define COUNT(what) __sync_fetch_and_add(&counters.what, 1)
+
+static __always_inline struct tcp_sock *tcp(struct sock *sk)
+{
+	return (struct tcp_sock *)sk;
+}
+
+static __always_inline __u32 half(__u32 window)
+{
+	return window < 4 ? 2 : window >> 1;
+}
+
+static __always_inline void report(struct sock *sk, struct connection *c, __u32 kind,
+				   const struct rate_sample *rs, __u64 now)
+{
+	struct tcp_sock *tp = tcp(sk);
+	struct event *e;
+
+	c->number++;
+	c->reported_ns = now;
+	if (!c->asked_ns)
+		c->asked_ns = now;
+	e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
+	if (!e) {
+		COUNT(dropped);
+		return;
+	}
+	__builtin_memset(e, 0, sizeof(*e));
+	e->connection = c->id;
+	e->number = c->number;
+	e->now_us = tp->tcp_mstamp;
+	e->sent_us = tp->first_tx_mstamp;
+	e->slot = c->slot;
+	e->kind = kind;
+	e->delivered = tp->delivered;
+	e->delivered_ce = tp->delivered_ce;
+	e->lost = tp->lost;
+	e->sent = tp->data_segs_out;
+	e->packets_out = tp->packets_out;
+	e->sacked_out = tp->sacked_out;
+	e->lost_out = tp->lost_out;
+	e->retrans_out = tp->retrans_out;
+	e->srtt_us = tp->srtt_us >> 3;
+	e->mss = tp->mss_cache;
+	e->cwnd = tp->snd_cwnd;
+	e->flags = tp->app_limited ? APP_LIMITED : 0;
+	e->acks = c->acks;
+	if (rs && rs->rtt_us > 0 && !rs->is_retrans && !rs->is_ack_delayed)
+		e->rtt_us = rs->rtt_us;
+	else
+		e->flags |= NO_RTT;
+	e->namespace = sk->__sk_common.skc_net.net->ns.inum;
+	e->family = sk->__sk_common.skc_family;
+	e->remote_port = __builtin_bswap16(sk->__sk_common.skc_dport);
+	e->local_port = sk->__sk_common.skc_num;
+	if (e->family == 2) /* AF_INET */
+		__builtin_memcpy(e->remote, &sk->__sk_common.skc_daddr, 4);
+	else
+		bpf_probe_read_kernel(e->remote, sizeof(e->remote), &sk->__sk_common.skc_v6_daddr);
+	c->acks = 0;
+	COUNT(reports);
+	bpf_ringbuf_submit(e, 0);
+}
+
+SEC("struct_ops")
+void BPF_PROG(start, struct sock *sk)
+{
+	struct tcp_sock *tp = tcp(sk);
+	struct connection *c = bpf_sk_storage_get(&connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	__u32 slot = NO_SLOT;
+
+	if (!c)
+		return;
+	__builtin_memset(c, 0, sizeof(*c));
+	c->id = __sync_fetch_and_add(&last_id, 1) + 1;
+	c->lost = tp->lost;
+	c->delivered_ce = tp->delivered_ce;
+	if (bpf_map_pop_elem(&slots, &slot)) {
+		slot = NO_SLOT;
+		COUNT(without_slot);
+	}
+	c->slot = slot;
+	COUNT(opened);
+	tp->snd_ssthresh = NO_THRESHOLD;
+	/* An earlier controller of the connection may have set another. */
+	sk->sk_pacing_rate = ~0UL;
+	if (slot != NO_SLOT)
+		report(sk, c, OPEN, 0, bpf_ktime_get_ns());
+}
+
+SEC("struct_ops")
+void BPF_PROG(release, struct sock *sk)
+{
+	struct connection *c = bpf_sk_storage_get(&connections, sk, 0, 0);
+	struct answer *a;
+	__u32 slot;
+
+	if (!c)
+		return;
+	COUNT(closed);
+	slot = c->slot;
+	if (slot == NO_SLOT)
+		return;
+	report(sk, c, CLOSE, 0, bpf_ktime_get_ns());
+	a = bpf_map_lookup_elem(&answers, &slot);
+	if (a)
+		a->connection = 0;
+	c->slot = NO_SLOT;
+	bpf_map_push_elem(&slots, &slot, 0);
+}
+
+/* Applies the answer of the daemon. False if there is none, or if it is silent. */
+static __always_inline bool obey(struct sock *sk, struct connection *c, __u32 acked, __u64 now)
+{
+	struct tcp_sock *tp = tcp(sk);
+	__u32 slot = c->slot, window, patience;
+	struct answer *a;
+
+	if (slot == NO_SLOT)
+		return 0;
+	a = bpf_map_lookup_elem(&answers, &slot);
+	if (!a || a->connection != c->id)
+		return 0;
+	/* srtt_us is in eighths. */
+	patience = tp->srtt_us >> 1;
+	if (patience < least_patience_us)
+		patience = least_patience_us;
+	if (a->number == c->number)
+		c->asked_ns = 0;
+	else if (c->asked_ns && now - c->asked_ns > (__u64)patience * 1000)
+		return 0;
+	window = a->window;
+	if (!window)
+		return 0;
+	/* A window after NewReno comes back as in slow start. */
+	if (!c->driven && window > tp->snd_cwnd + acked)
+		window = tp->snd_cwnd + acked;
+	else
+		c->driven = 1;
+	if (window > tp->snd_cwnd_clamp)
+		window = tp->snd_cwnd_clamp;
+	tp->snd_cwnd = window;
+	if (a->pacing_rate) {
+		sk->sk_pacing_rate = a->pacing_rate;
+		if (!sk->sk_pacing_status)
+			sk->sk_pacing_status = SK_PACING_NEEDED;
+	} else {
+		sk->sk_pacing_rate = ~0UL;
+	}
+	return 1;
+}
+
+/* NewReno for a connection whose daemon is silent. */
+static __always_inline void newreno(struct tcp_sock *tp, struct connection *c, __u32 ack, __u32 acked,
+				    __u32 losses)
+{
+	if (c->in_recovery && (__s32)(ack - c->recovery) >= 0)
+		c->in_recovery = 0;
+	if (c->in_recovery)
+		return;
+	if (losses) {
+		tp->snd_ssthresh = half(tp->snd_cwnd);
+		tp->snd_cwnd = tp->snd_ssthresh;
+		c->recovery = tp->snd_nxt;
+		c->in_recovery = 1;
+		return;
+	}
+	if (!acked || !tp->is_cwnd_limited)
+		return;
+	if (tp->snd_cwnd < tp->snd_ssthresh) {
+		acked = tcp_slow_start(tp, acked);
+		if (!acked)
+			return;
+	}
+	tcp_cong_avoid_ai(tp, tp->snd_cwnd, acked);
+}
+
+static __always_inline void on_ack(struct sock *sk, __u32 ack, const struct rate_sample *rs)
+{
+	struct tcp_sock *tp = tcp(sk);
+	struct connection *c = bpf_sk_storage_get(&connections, sk, 0, 0);
+	__u64 now, gap;
+	__u32 losses;
+
+	if (!c)
+		return;
+	now = bpf_ktime_get_ns();
+	losses = tp->lost - c->lost;
+	c->lost = tp->lost;
+	COUNT(acks);
+	if (obey(sk, c, rs->acked_sacked, now)) {
+		COUNT(driven);
+	} else {
+		if (c->driven) {
+			c->driven = 0;
+			tp->snd_ssthresh = half(tp->snd_cwnd);
+			tp->snd_cwnd = tp->snd_ssthresh;
+			sk->sk_pacing_rate = ~0UL;
+			COUNT(takeovers);
+		}
+		COUNT(newreno);
+		newreno(tp, c, ack, rs->acked_sacked, losses);
+	}
+	c->acks++;
+	if (c->slot == NO_SLOT)
+		return;
+	/* srtt_us is in eighths, and the gap a sixteenth of it. */
+	gap = (tp->srtt_us >> 7) < least_gap_us ? least_gap_us : tp->srtt_us >> 7;
+	if (losses || tp->delivered_ce != c->delivered_ce || now - c->reported_ns >= gap * 1000) {
+		c->delivered_ce = tp->delivered_ce;
+		report(sk, c, ACK, rs, now);
+	}
+}
+
+/* Linux 6.10 gave `cong_control` two more arguments. */
+SEC("struct_ops")
+void BPF_PROG(control, struct sock *sk, __u32 ack, int flag, const struct rate_sample *rs)
+{
+	on_ack(sk, ack, rs);
+}
+
+SEC("struct_ops")
+void BPF_PROG(control_before_6_10, struct sock *sk, const struct rate_sample *rs)
+{
+	struct tcp_sock *tp = tcp(sk);
+
+	/* The acknowledged byte is that of the oldest packet in flight, about. */
+	on_ack(sk, tp->snd_nxt - tp->packets_out * tp->mss_cache, rs);
+}
+
+SEC("struct_ops")
+void BPF_PROG(set_state, struct sock *sk, __u8 state)
+{
+	struct connection *c;
+
+	if (state != TCP_CA_Loss)
+		return;
+	c = bpf_sk_storage_get(&connections, sk, 0, 0);
+	if (!c)
+		return;
+	COUNT(timeouts);
+	if (c->slot != NO_SLOT)
+		report(sk, c, TIMEOUT, 0, bpf_ktime_get_ns());
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(ssthresh, struct sock *sk)
+{
+	struct tcp_sock *tp = tcp(sk);
+	struct connection *c = bpf_sk_storage_get(&connections, sk, 0, 0);
+
+	/* The daemon decides whether a loss reduces the window. */
+	return c && c->driven ? tp->snd_ssthresh : half(tp->snd_cwnd);
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(undo_cwnd, struct sock *sk)
+{
+	return tcp(sk)->snd_cwnd;
+}
+
+/* Packets of one burst: one below 1.2 Mbit/s, as BBR has it. */
+SEC("struct_ops")
+__u32 BPF_PROG(min_tso_segs, struct sock *sk)
+{
+	return sk->sk_pacing_rate < 150000 ? 1 : 2;
+}
+
+/* Windows of send buffer. Holes stay long under heavy loss, and the usual two stop the sender. */
+SEC("struct_ops")
+__u32 BPF_PROG(sndbuf_expand, struct sock *sk)
+{
+	return 8;
+}
+
+struct tcp_congestion_ops {
+	__u32 (*ssthresh)(struct sock *sk);
+	void (*set_state)(struct sock *sk, __u8 new_state);
+	__u32 (*min_tso_segs)(struct sock *sk);
+	void (*cong_control)(struct sock *sk, __u32 ack, int flag, const struct rate_sample *rs);
+	__u32 (*undo_cwnd)(struct sock *sk);
+	__u32 (*sndbuf_expand)(struct sock *sk);
+	__u32 flags;
+	char name[16];
+	void (*init)(struct sock *sk);
+	void (*release)(struct sock *sk);
+};
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops windward = {
+	.init = (void *)start,
+	.release = (void *)release,
+	.cong_control = (void *)control,
+	.set_state = (void *)set_state,
+	.ssthresh = (void *)ssthresh,
+	.undo_cwnd = (void *)undo_cwnd,
+	.min_tso_segs = (void *)min_tso_segs,
+	.sndbuf_expand = (void *)sndbuf_expand,
+	.name = "windward",
+};
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops windward_before_6_10 = {
+	.init = (void *)start,
+	.release = (void *)release,
+	.cong_control = (void *)control_before_6_10,
+	.set_state = (void *)set_state,
+	.ssthresh = (void *)ssthresh,
+	.undo_cwnd = (void *)undo_cwnd,
+	.min_tso_segs = (void *)min_tso_segs,
+	.sndbuf_expand = (void *)sndbuf_expand,
+	.name = "windward",
+};

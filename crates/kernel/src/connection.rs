@@ -1,0 +1,190 @@
+//! A connection of the kernel, driven by a controller of Windward.
+
+use std::collections::VecDeque;
+
+use windward_core::endpoint::driver::{Driver, DriverSetup, Figures, Frame, Pacer};
+use windward_core::protocols::Protocol;
+use windward_core::units::{Duration, Time};
+
+use crate::event::{Event, Kind};
+
+/// Bytes of headers that the kernel's pacer counts beside the payload: IPv4, TCP with time stamps.
+const HEADERS: u64 = 52;
+
+/// Packets by which the list may exceed the kernel's flight.
+const SLACK: usize = 64;
+
+/// Largest payload of a packet, bytes: that of IPv4.
+const LARGEST: u32 = 65_000;
+
+/// The answer to a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Answer {
+    /// Number of the connection.
+    pub connection: u64,
+    /// Number of the report.
+    pub number: u64,
+    /// Pacing rate, bytes per second with headers; zero without pacing.
+    pub pacing_rate: u64,
+    /// Window, packets; zero if the kernel's NewReno shall go on.
+    pub window: u32,
+}
+
+impl Answer {
+    /// The answer as `bpf/windward.bpf.c` lays it out.
+    pub fn bytes(&self) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&self.connection.to_ne_bytes());
+        bytes[8..16].copy_from_slice(&self.number.to_ne_bytes());
+        bytes[16..24].copy_from_slice(&self.pacing_rate.to_ne_bytes());
+        bytes[24..28].copy_from_slice(&self.window.to_ne_bytes());
+        bytes
+    }
+}
+
+/// A connection.
+#[derive(Debug)]
+pub struct Connection {
+    driver: Driver,
+    /// The latest report.
+    last: Event,
+    /// Time zero of the driver on the kernel's clock, microseconds.
+    zero_us: u64,
+    /// Number of the next packet, and the packets in flight as far as reports tell: number and time
+    /// of sending.
+    next: u64,
+    flight: VecDeque<(u64, Time)>,
+    /// Retransmission timeouts; delivered packets at the latest one.
+    timeouts: u64,
+    timeout_at: Option<u32>,
+    /// True until the driver's window has reached that of the kernel's NewReno: the daemon found
+    /// the connection in progress.
+    adopting: bool,
+}
+
+impl Connection {
+    /// The connection of a first report.
+    pub fn new(protocol: &Protocol, event: &Event) -> Self {
+        let mtu = packet(event.mss);
+        let setup = DriverSetup { mtu, pacer: Pacer::Rate, seed: event.connection };
+        let driver = Driver::new(protocol, setup)
+            .unwrap_or_else(|why| unreachable!("the protocol was checked before: {why}"));
+        Connection {
+            driver,
+            last: *event,
+            // Packets in flight were sent before.
+            zero_us: event.now_us.saturating_sub(60_000_000),
+            next: 1,
+            flight: VecDeque::new(),
+            timeouts: 0,
+            timeout_at: None,
+            adopting: event.kind != Kind::Open,
+        }
+    }
+
+    /// The latest report.
+    pub fn last(&self) -> &Event {
+        &self.last
+    }
+
+    /// Figures of the controller.
+    pub fn figures(&self) -> Figures {
+        self.driver.figures()
+    }
+
+    /// Retransmission timeouts.
+    pub fn timeouts(&self) -> u64 {
+        self.timeouts
+    }
+
+    fn time(&self, us: u64) -> Time {
+        Time::from_nanos(us.saturating_sub(self.zero_us).saturating_mul(1000))
+    }
+
+    /// Tells the controller what a report says, and gives the answer.
+    pub fn on_event(&mut self, event: &Event) -> Answer {
+        if event.kind != Kind::Open && event.number > self.last.number {
+            self.tell(event);
+            self.last = *event;
+        }
+        let mss = u64::from(packet(event.mss));
+        let window = u32::try_from(self.driver.window() / mss).unwrap_or(u32::MAX).max(2);
+        self.adopting &= window < event.cwnd;
+        let rate = self.driver.pacing_rate().unwrap_or(0);
+        Answer {
+            connection: event.connection,
+            number: event.number,
+            pacing_rate: rate.saturating_mul(mss + HEADERS) / mss,
+            window: if self.adopting { 0 } else { window },
+        }
+    }
+
+    fn tell(&mut self, event: &Event) {
+        let last = self.last;
+        let mtu = packet(event.mss);
+        if event.mss != last.mss {
+            self.driver.set_mtu(mtu);
+        }
+        let size = u32::from(mtu);
+        let now = self.time(event.now_us.max(last.now_us));
+        self.send(event, now, size);
+        let delivered = event.delivered.wrapping_sub(last.delivered);
+        let newly_lost = event.lost.wrapping_sub(last.lost);
+        let marked = event.delivered_ce.wrapping_sub(last.delivered_ce);
+        // The kernel counts packets and does not say which: lost ones are the oldest.
+        let of = |count: u32, flight: &VecDeque<_>| (count as usize).min(flight.len());
+        let lost: Vec<(u64, Time)> = self.flight.drain(..of(newly_lost, &self.flight)).collect();
+        let acked: Vec<(u64, Time)> = self.flight.drain(..of(delivered, &self.flight)).collect();
+        let smoothed = Duration::from_nanos(u64::from(event.srtt_us) * 1000);
+        for (number, sent) in &acked {
+            self.driver.on_acked(now, *sent, Some(*number), size, smoothed);
+        }
+        let in_flight = u64::from(event.in_flight.saturating_add(newly_lost));
+        if !acked.is_empty() {
+            let rtt = event.rtt_us.map(|us| Duration::from_nanos(u64::from(us) * 1000));
+            self.driver.tell_rtt(rtt);
+            let most = (in_flight as usize).saturating_add(SLACK).saturating_sub(lost.len());
+            let excess = self.flight.len().saturating_sub(most);
+            self.flight.drain(..excess);
+            self.driver.on_frame(Frame {
+                now,
+                in_flight: in_flight.saturating_mul(size.into()),
+                app_limited: event.app_limited,
+                largest: None,
+            });
+        }
+        for (number, _) in lost {
+            self.driver.on_lost(now, number, size);
+        }
+        if marked > 0 {
+            self.driver.on_mark(now);
+        }
+        if event.kind == Kind::Timeout {
+            self.timeouts += 1;
+            // Nothing arrived between two timeouts: the path carries nothing (RFC 9002 section 7.6).
+            if self.timeout_at == Some(event.delivered) {
+                self.driver.on_persistent_congestion(now);
+            }
+            self.timeout_at = Some(event.delivered);
+        }
+    }
+
+    /// Packets that left since the report before. Those that ACKs released left with them, paced
+    /// ones later: they are spread over the time between.
+    fn send(&mut self, event: &Event, now: Time, size: u32) {
+        let from = self.time(self.last.now_us);
+        let sent = u64::from(event.sent.wrapping_sub(self.last.sent));
+        let span = now.since(from).as_nanos();
+        for n in 0..sent {
+            let at = from + Duration::from_nanos((u128::from(span) * u128::from(n) / u128::from(sent)) as u64);
+            self.driver.on_sent(at, self.next, size);
+            self.flight.push_back((self.next, at));
+            self.next += 1;
+        }
+    }
+}
+
+/// Payload of a full packet.
+fn packet(mss: u32) -> u16 {
+    mss.clamp(1, LARGEST) as u16
+}
