@@ -43,6 +43,8 @@ mod explain;
 mod failure;
 mod http;
 mod jail;
+#[cfg(all(target_os = "linux", feature = "kernel"))]
+mod kernel;
 #[cfg(any(test, not(target_os = "linux")))]
 mod linux_only;
 mod list;
@@ -150,6 +152,8 @@ enum Command {
     Bench(bench::Args),
     #[cfg(target_os = "linux")]
     Perf(perf::Args),
+    #[cfg(all(target_os = "linux", feature = "kernel"))]
+    Kernel(kernel::Args),
     #[cfg(all(target_os = "linux", feature = "deploy"))]
     Serve(Box<services::ServeArgs>),
     #[cfg(all(target_os = "linux", feature = "deploy"))]
@@ -328,6 +332,8 @@ fn dispatch(cli: Cli, given: Given, python: &Python<'_>) -> Result<(), Failure> 
         Some(Command::Bench(args)) => bench::bench(&args, quiet),
         #[cfg(target_os = "linux")]
         Some(Command::Perf(args)) => perf::perf(&args, given.listener, quiet),
+        #[cfg(all(target_os = "linux", feature = "kernel"))]
+        Some(Command::Kernel(args)) => kernel::kernel(&args, quiet),
         #[cfg(all(target_os = "linux", feature = "deploy"))]
         Some(Command::Serve(args)) => services::serve(&args, quiet),
         #[cfg(all(target_os = "linux", feature = "deploy"))]

@@ -9,7 +9,11 @@ fn main() {
     let row = windward_core::protocols::find(&args[1]).unwrap();
     let secs: u64 = args[2].parse().unwrap();
     let pins = Path::new("/sys/fs/bpf/windward");
-    let object = if Object::is_loaded(pins) { Object::adopt(pins) } else { Object::load(pins, &Settings { for_everybody: true, ..Settings::default() }) };
+    let object = if Object::is_loaded(pins) {
+        Object::adopt(pins)
+    } else {
+        Object::load(pins, &Settings { for_everybody: true, ..Settings::default() })
+    };
     let object = object.unwrap_or_else(|e| panic!("{e}"));
     let daemon = Daemon::new(&object, Row::of(row).unwrap());
     let t = Instant::now();
@@ -20,5 +24,7 @@ fn main() {
         if t.elapsed() > Duration::from_secs(secs) { STOP.store(true, Ordering::Relaxed); }
     }).unwrap();
     println!("{:?}", object.counters().unwrap());
-    if args.get(3).is_none() { Object::unload(pins).unwrap(); }
+    if args.get(3).is_none() {
+        Object::unload(pins).unwrap();
+    }
 }

@@ -176,7 +176,10 @@ impl Connection {
         let sent = u64::from(event.sent.wrapping_sub(self.last.sent));
         let span = now.since(from).as_nanos();
         for n in 0..sent {
-            let at = from + Duration::from_nanos((u128::from(span) * u128::from(n) / u128::from(sent)) as u64);
+            let at = from
+                + Duration::from_nanos(
+                    (u128::from(span) * u128::from(n) / u128::from(sent)) as u64,
+                );
             self.driver.on_sent(at, self.next, size);
             self.flight.push_back((self.next, at));
             self.next += 1;

@@ -57,9 +57,8 @@ impl<'a> Daemon<'a> {
     /// # Errors
     /// If the kernel refuses the ring of reports or an answer.
     pub fn run(self, stop: &AtomicBool, mut each: impl FnMut(&Self)) -> Result<(), KernelError> {
-        let refused = |step| move |why: libbpf_rs::Error| KernelError::Refused {
-            step,
-            why: format!("{why:#}"),
+        let refused = |step| {
+            move |why: libbpf_rs::Error| KernelError::Refused { step, why: format!("{why:#}") }
         };
         let events = self.object.events();
         let daemon = RefCell::new(self);

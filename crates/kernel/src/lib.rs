@@ -9,11 +9,14 @@
 //! - `connection`: a connection, and the answer to each report.
 //! - `object`: the program in the kernel: what the running one lacks, load, pins, counters.
 //! - `daemon`: reads reports and writes answers.
+//! - `group`: which connections have the controller, by control groups.
 
 mod connection;
 #[cfg(target_os = "linux")]
 mod daemon;
 mod event;
+#[cfg(target_os = "linux")]
+mod group;
 #[cfg(target_os = "linux")]
 mod object;
 
@@ -21,5 +24,7 @@ pub use connection::{Answer, Connection};
 #[cfg(target_os = "linux")]
 pub use daemon::{Daemon, Row};
 pub use event::{Event, Kind};
+#[cfg(target_os = "linux")]
+pub use group::{Group, Groups, Selection, mount_bpf};
 #[cfg(target_os = "linux")]
 pub use object::{Counters, KernelError, Object, Settings};

@@ -55,7 +55,7 @@ impl fmt::Display for KernelError {
 
 impl std::error::Error for KernelError {}
 
-fn refused(step: &'static str) -> impl Fn(libbpf_rs::Error) -> KernelError {
+pub(crate) fn refused(step: &'static str) -> impl Fn(libbpf_rs::Error) -> KernelError {
     move |why| KernelError::Refused { step, why: format!("{why:#}") }
 }
 
@@ -175,9 +175,8 @@ impl Object {
     /// If the kernel lacks something or refuses it, or the path exists.
     pub fn load(pins: &Path, settings: &Settings) -> Result<Self, KernelError> {
         let abilities = Abilities::of_this_kernel()?;
-        let mut open = ObjectBuilder::default()
-            .open_memory(PROGRAM)
-            .map_err(refused("open the program"))?;
+        let mut open =
+            ObjectBuilder::default().open_memory(PROGRAM).map_err(refused("open the program"))?;
         let name = match abilities.control_arguments {
             2 => "windward_before_6_10",
             _ => "windward",
@@ -189,15 +188,19 @@ impl Object {
         let pinned = (|| {
             let mut maps = Vec::new();
             for suffix in MAPS {
-                let found = object.maps_mut().find(|m| m.name().to_string_lossy().ends_with(suffix));
-                let mut map = found.ok_or_else(|| KernelError::Lacks(format!("the map {suffix}")))?;
+                let found =
+                    object.maps_mut().find(|m| m.name().to_string_lossy().ends_with(suffix));
+                let mut map =
+                    found.ok_or_else(|| KernelError::Lacks(format!("the map {suffix}")))?;
                 map.pin(place(pins, suffix)).map_err(refused("pin a map"))?;
                 maps.push(MapHandle::try_from(&map).map_err(refused("share a map"))?);
             }
             let this = Object { pins: pins.to_owned(), maps };
             for slot in 0..settings.connections.min(SLOTS) {
                 let slots = this.map("slots");
-                slots.update(&[], &slot.to_ne_bytes(), MapFlags::ANY).map_err(refused("fill slots"))?;
+                slots
+                    .update(&[], &slot.to_ne_bytes(), MapFlags::ANY)
+                    .map_err(refused("fill slots"))?;
             }
             let mut ops = object.maps_mut().find(|m| m.name() == name);
             let ops = ops.as_mut().ok_or_else(|| KernelError::Lacks(format!("the map {name}")))?;
@@ -258,7 +261,8 @@ impl Object {
 
     /// Writes an answer.
     pub(crate) fn answer(&self, slot: u32, answer: &Answer) -> Result<(), KernelError> {
-        let written = self.map("answers").update(&slot.to_ne_bytes(), &answer.bytes(), MapFlags::ANY);
+        let written =
+            self.map("answers").update(&slot.to_ne_bytes(), &answer.bytes(), MapFlags::ANY);
         written.map_err(refused("write an answer"))
     }
 

@@ -1,0 +1,269 @@
+//! `windward kernel`: controllers in the TCP of this machine's kernel.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use serde_json::json;
+use windward_core::protocols::{PROTOCOLS, find};
+use windward_kernel::{Counters, Daemon, Group, Groups, Object, Row, Selection, Settings};
+
+use crate::failure::Failure;
+use crate::{output, signals};
+
+/// Where the program is pinned in the file system of BPF.
+const PINS: &str = "/sys/fs/bpf/windward";
+
+/// Control the TCP connections of this machine, without a change of any program
+///
+/// The kernel goes on to send, to detect losses and to retransmit. Only the sender of the data needs
+/// Windward. Needs Linux 5.13 or later with BTF, and the rights of root.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  windward kernel run upwind -- rsync -a photos/ host:photos/
+  windward kernel load upwind --port 443
+  windward kernel load cubic --default
+  windward kernel status
+
+While the daemon is silent or gone, connections go on with NewReno.")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Run a program whose connections have this controller; nothing else on this machine changes
+    Run(RunArgs),
+    /// Give a controller to connections until Ctrl-C
+    Load(LoadArgs),
+    /// Show what is loaded
+    Status(StatusArgs),
+    /// Take the controller out of the kernel, whoever loaded it
+    Unload,
+}
+
+#[derive(Debug, clap::Args)]
+struct RunArgs {
+    /// Protocol: `windward list` has those that run in the kernel
+    #[arg(value_name = "ROW")]
+    row: String,
+
+    /// Program and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+#[derive(Debug, clap::Args)]
+struct LoadArgs {
+    /// Protocol: `windward list` has those that run in the kernel
+    #[arg(value_name = "ROW")]
+    row: String,
+
+    #[command(flatten)]
+    which: Which,
+}
+
+/// Which connections have the controller: those that begin from now on.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = true)]
+struct Which {
+    /// Connections of the programs in this control group (version 2)
+    #[arg(long, value_name = "DIRECTORY")]
+    cgroup: Option<PathBuf>,
+
+    /// Connections with this local port: those that a server on it accepts
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
+
+    /// All connections of this network namespace that choose no other controller, and users may
+    /// choose it
+    #[arg(long, conflicts_with_all = ["cgroup", "port"])]
+    default: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct StatusArgs {
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub(crate) fn kernel(args: &Args, quiet: bool) -> Result<(), Failure> {
+    match &args.command {
+        Action::Run(args) => run(args),
+        Action::Load(args) => load(args, quiet),
+        Action::Status(args) => status(args),
+        Action::Unload => unload(),
+    }
+}
+
+fn failed(why: impl std::fmt::Display) -> Failure {
+    Failure::Failed(why.to_string())
+}
+
+/// The row of that name, if it runs in the kernel.
+fn row(name: &str) -> Result<Row, Failure> {
+    let Some(protocol) = find(name) else {
+        return Err(Failure::Input(format!("there is no protocol `{name}`; see `windward list`")));
+    };
+    Row::of(protocol).map_err(|why| {
+        let runs = |row: &&_| Row::of(row).is_ok();
+        let names: Vec<&str> = PROTOCOLS.iter().filter(runs).map(|row| row.name).collect();
+        let names = names.join(", ");
+        Failure::Input(format!("`{name}` cannot run in the kernel: {why}; take one of {names}"))
+    })
+}
+
+/// The program in the kernel, which is taken out when this is dropped.
+struct Loaded(Object);
+
+impl Loaded {
+    fn new(for_everybody: bool) -> Result<Self, Failure> {
+        let pins = Path::new(PINS);
+        windward_kernel::mount_bpf().map_err(failed)?;
+        if Object::is_loaded(pins) {
+            return Err(Failure::Failed(
+                "a controller is loaded already; end its `windward kernel`, or `windward kernel \
+                 unload`"
+                    .to_owned(),
+            ));
+        }
+        let settings = Settings { for_everybody, ..Settings::default() };
+        Object::load(pins, &settings).map(Loaded).map_err(failed)
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        if let Err(why) = Object::unload(self.0.pins()) {
+            output::note(&why.to_string());
+        }
+    }
+}
+
+/// Runs a program in a control group of its own, and drives its connections.
+fn run(args: &RunArgs) -> Result<(), Failure> {
+    let row = row(&args.row)?;
+    let loaded = Loaded::new(false)?;
+    let groups = Groups::open().map_err(failed)?;
+    let group =
+        Group::make(&groups, &format!("windward-{}", std::process::id())).map_err(failed)?;
+    let _selection = Selection::of(group.path(), None).map_err(failed)?;
+    let (program, arguments) = args.command.split_first().expect("clap requires one");
+    let mut command = Command::new(program);
+    command.args(arguments);
+    let child = group.start(|| command.spawn());
+    let mut child = child.map_err(|why| {
+        Failure::Program(format!("cannot run {}: {why}", program.to_string_lossy()), 127)
+    })?;
+    let ended = AtomicBool::new(false);
+    let status = thread::scope(|scope| -> Result<ExitStatus, Failure> {
+        let wait = scope.spawn(|| {
+            let status = child.wait();
+            ended.store(true, Ordering::Relaxed);
+            status
+        });
+        let driven = Daemon::new(&loaded.0, row).run(&ended, |_| {});
+        let status = wait.join().unwrap_or_else(|_| Err(std::io::Error::other("its wait failed")));
+        driven.map_err(failed)?;
+        status.map_err(failed)
+    })?;
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(0), _) => Ok(()),
+        (Some(code), _) => Err(Failure::Command(code as u8)),
+        (None, signal) => Err(Failure::Command(128 + signal.unwrap_or(0) as u8)),
+    }
+}
+
+/// The controller of new connections of this network namespace, and the one before.
+struct Default_ {
+    before: String,
+}
+
+const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
+
+impl Default_ {
+    fn set() -> Result<Self, Failure> {
+        let file = |why: std::io::Error| failed(format!("{DEFAULT}: {why}"));
+        let before = std::fs::read_to_string(DEFAULT).map_err(file)?.trim().to_owned();
+        std::fs::write(DEFAULT, "windward").map_err(file)?;
+        Ok(Default_ { before })
+    }
+}
+
+impl Drop for Default_ {
+    fn drop(&mut self) {
+        let _ = std::fs::write(DEFAULT, &self.before);
+    }
+}
+
+/// Gives a controller to connections until a signal.
+fn load(args: &LoadArgs, quiet: bool) -> Result<(), Failure> {
+    let row = row(&args.row)?;
+    let loaded = Loaded::new(args.which.default)?;
+    let mut _groups = None;
+    let mut _selection = None;
+    let mut _default = None;
+    if args.which.default {
+        _default = Some(Default_::set()?);
+    } else {
+        let all = Groups::open().map_err(failed)?;
+        let group = args.which.cgroup.as_deref().unwrap_or(all.path());
+        _selection = Some(Selection::of(group, args.which.port).map_err(failed)?);
+        _groups = Some(all);
+    }
+    if !quiet {
+        output::note(&format!("new connections have {}; Ctrl-C takes it away", args.row));
+    }
+    Daemon::new(&loaded.0, row).run(signals::flag(), |_| {}).map_err(failed)
+}
+
+fn status(args: &StatusArgs) -> Result<(), Failure> {
+    let pins = Path::new(PINS);
+    let counters = match Object::is_loaded(pins) {
+        true => Some(Object::adopt(pins).and_then(|object| object.counters()).map_err(failed)?),
+        false => None,
+    };
+    if args.json {
+        return output::print_json(&json!({
+            "loaded": counters.is_some(),
+            "counters": counters.as_ref().map(of_counters),
+        }));
+    }
+    let Some(counters) = counters else { return output::print("not loaded\n") };
+    let mut text = String::new();
+    let serde_json::Value::Object(all) = of_counters(&counters) else { return Ok(()) };
+    for (name, value) in all {
+        text += &format!("{name:<14} {value}\n");
+    }
+    output::print(&text)
+}
+
+fn of_counters(counters: &Counters) -> serde_json::Value {
+    json!({
+        "opened": counters.opened,
+        "closed": counters.closed,
+        "without_slot": counters.without_slot,
+        "acks": counters.acks,
+        "driven": counters.driven,
+        "newreno": counters.newreno,
+        "reports": counters.reports,
+        "dropped": counters.dropped,
+        "timeouts": counters.timeouts,
+        "takeovers": counters.takeovers,
+    })
+}
+
+fn unload() -> Result<(), Failure> {
+    let pins = Path::new(PINS);
+    match Object::is_loaded(pins) {
+        true => Object::unload(pins).map_err(failed),
+        false => output::print("not loaded\n"),
+    }
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0
+ *
+ * Gives the controller to the connections of a control group: those that begin there, and those that
+ * arrive at a port on which a program of the group listens.
+ */
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef unsigned long long __u64;
+typedef signed int __s32;
+typedef signed long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+enum bpf_map_type { BPF_MAP_TYPE_UNSPEC = 0 };
+#include <bpf/bpf_helpers.h>
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+/* Setting of the loader: the local port of these connections; 0 for all. */
+const volatile __u32 port = 0;
+
+/* include/uapi/linux/bpf.h */
+struct bpf_sock_ops {
+	__u32 op;
+	__u32 args[4];
+	__u32 family;
+	__u32 remote_ip4, local_ip4;
+	__u32 remote_ip6[4], local_ip6[4];
+	__u32 remote_port, local_port;
+};
+
+enum { CONNECT = 3, PASSIVE_ESTABLISHED = 5, LISTEN = 11 };
+enum { IPPROTO_TCP = 6, TCP_CONGESTION = 13 };
+
+SEC("sockops")
+int choose(struct bpf_sock_ops *ops)
+{
+	char name[] = "windward";
+
+	if (ops->op != CONNECT && ops->op != LISTEN && ops->op != PASSIVE_ESTABLISHED)
+		return 1;
+	if (port && ops->local_port != port)
+		return 1;
+	bpf_setsockopt(ops, IPPROTO_TCP, TCP_CONGESTION, name, sizeof(name));
+	return 1;
+}
