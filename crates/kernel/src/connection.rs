@@ -17,6 +17,14 @@ const SLACK: usize = 64;
 /// Largest payload of a packet, bytes: that of IPv4.
 const LARGEST: u32 = 65_000;
 
+/// Largest number of packets that one report adds: more than the kernel's largest window of 1 GiB in
+/// packets of 1448 bytes would be needless to follow one by one.
+const MOST: u64 = 1 << 16;
+
+/// Time after which a connection gets a new controller, microseconds: a [`Time`] counts up to 213
+/// days.
+const EPOCH_US: u64 = 100 * 86_400 * 1_000_000;
+
 /// The answer to a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Answer {
@@ -69,7 +77,8 @@ impl Connection {
         let setup = DriverSetup { mtu, pacer: Pacer::Rate, seed: event.connection };
         let driver = Driver::new(protocol, setup)
             .unwrap_or_else(|why| unreachable!("the protocol was checked before: {why}"));
-        Connection {
+        let adopting = event.kind != Kind::Open;
+        let mut connection = Connection {
             driver,
             last: *event,
             // Packets in flight were sent before.
@@ -78,8 +87,28 @@ impl Connection {
             flight: VecDeque::new(),
             timeouts: 0,
             timeout_at: None,
-            adopting: event.kind != Kind::Open,
+            adopting,
+        };
+        if adopting {
+            let sent = connection.time(event.now_us.saturating_sub(event.srtt_us.into()));
+            for _ in 0..u64::from(event.in_flight).min(MOST) {
+                connection.push(sent, mtu.into());
+            }
         }
+        connection
+    }
+
+    /// A packet that was sent.
+    fn push(&mut self, at: Time, size: u32) {
+        self.driver.on_sent(at, self.next, size);
+        self.flight.push_back((self.next, at));
+        self.next += 1;
+    }
+
+    /// True if a report is of another connection, or so late that a new controller is due.
+    pub fn is_over(&self, event: &Event) -> bool {
+        let age = event.now_us.saturating_sub(self.zero_us);
+        self.last.connection != event.connection || age > EPOCH_US
     }
 
     /// The latest report.
@@ -173,16 +202,14 @@ impl Connection {
     /// ones later: they are spread over the time between.
     fn send(&mut self, event: &Event, now: Time, size: u32) {
         let from = self.time(self.last.now_us);
-        let sent = u64::from(event.sent.wrapping_sub(self.last.sent));
+        let sent = u64::from(event.sent.wrapping_sub(self.last.sent)).min(MOST);
         let span = now.since(from).as_nanos();
         for n in 0..sent {
             let at = from
                 + Duration::from_nanos(
                     (u128::from(span) * u128::from(n) / u128::from(sent)) as u64,
                 );
-            self.driver.on_sent(at, self.next, size);
-            self.flight.push_back((self.next, at));
-            self.next += 1;
+            self.push(at, size);
         }
     }
 }
@@ -190,4 +217,134 @@ impl Connection {
 /// Payload of a full packet.
 fn packet(mss: u32) -> u16 {
     mss.clamp(1, LARGEST) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use windward_core::protocols::find;
+
+    use super::*;
+
+    /// The first report of a connection.
+    fn open() -> Event {
+        Event {
+            connection: 7,
+            number: 1,
+            now_us: 1_000_000_000,
+            sent_us: 0,
+            slot: 3,
+            kind: Kind::Open,
+            delivered: u32::MAX - 20,
+            delivered_ce: 0,
+            lost: 0,
+            sent: u32::MAX - 20,
+            in_flight: 0,
+            srtt_us: 0,
+            rtt_us: None,
+            mss: 1448,
+            cwnd: 10,
+            app_limited: false,
+            acks: 0,
+            namespace: 0,
+            remote: ([192, 0, 2, 1], 443).into(),
+            local_port: 5000,
+        }
+    }
+
+    /// A kernel that sends what the window permits, over a path of 80 ms without losses.
+    fn round(connection: &mut Connection, window: u32) -> Answer {
+        let last = *connection.last();
+        let event = Event {
+            number: last.number + 1,
+            now_us: last.now_us + 80_000,
+            kind: Kind::Ack,
+            delivered: last.delivered.wrapping_add(last.in_flight),
+            sent: last.sent.wrapping_add(window),
+            in_flight: window,
+            srtt_us: 80_000,
+            rtt_us: Some(80_000),
+            cwnd: window,
+            acks: 1,
+            ..last
+        };
+        connection.on_event(&event)
+    }
+
+    fn of(row: &str, first: &Event) -> Connection {
+        Connection::new(find(row).unwrap(), first)
+    }
+
+    #[test]
+    fn a_window_doubles_in_slow_start_while_counters_wrap() {
+        let mut connection = of("newreno", &open());
+        let mut answer = connection.on_event(&open());
+        assert_eq!((answer.connection, answer.number, answer.window), (7, 1, 10));
+        // RFC 5681 section 3.1: a packet for each acknowledged one. A report acknowledges what was
+        // sent with the one before: nothing, then 10, 10, 20, 30 packets.
+        for expected in [10, 20, 30, 50, 80] {
+            answer = round(&mut connection, answer.window);
+            assert_eq!(answer.window, expected);
+        }
+        assert_eq!(answer.number, 6);
+        assert_eq!(connection.figures().min_rtt, Duration::from_millis(80));
+    }
+
+    #[test]
+    fn a_loss_halves_newreno_and_a_second_timeout_restarts() {
+        let mut connection = of("newreno", &open());
+        let mut window = 10;
+        for _ in 0..4 {
+            window = round(&mut connection, window).window;
+        }
+        let last = *connection.last();
+        let (number, now_us) = (last.number + 1, last.now_us + 80_000);
+        let lost = Event {
+            number,
+            now_us,
+            lost: last.lost + 1,
+            delivered: last.delivered.wrapping_add(10),
+            ..last
+        };
+        // RFC 5681 equation 4: half of the packets in flight.
+        assert_eq!(connection.on_event(&lost).window, last.in_flight / 2);
+        let timeout = Event { number: number + 1, kind: Kind::Timeout, ..lost };
+        assert_eq!(connection.on_event(&timeout).window, last.in_flight / 2);
+        // Nothing was delivered since: persistent congestion (RFC 9002 section 7.6.2).
+        let again = Event { number: number + 2, ..timeout };
+        assert_eq!(connection.on_event(&again).window, 2);
+        assert_eq!(connection.timeouts(), 2);
+    }
+
+    #[test]
+    fn a_connection_in_progress_keeps_its_window_until_that_of_the_controller_is_as_large() {
+        let first = Event { kind: Kind::Ack, number: 900, cwnd: 60, in_flight: 60, ..open() };
+        let mut connection = of("newreno", &first);
+        assert_eq!(connection.on_event(&first).window, 0);
+        // 20 acknowledged packets make 30, and 60 more make 90.
+        let some = Event { number: 901, delivered: first.delivered.wrapping_add(20), ..first };
+        assert_eq!(connection.on_event(&Event { in_flight: 40, ..some }).window, 0);
+        assert!(round(&mut connection, 60).window >= 60);
+    }
+
+    #[test]
+    fn impossible_reports_have_bounded_cost_and_a_window() {
+        let mut connection = of("upwind", &open());
+        let wild = Event {
+            number: 2,
+            now_us: 0,
+            kind: Kind::Ack,
+            delivered: 5,
+            lost: u32::MAX,
+            sent: u32::MAX / 2,
+            in_flight: u32::MAX,
+            srtt_us: u32::MAX,
+            rtt_us: Some(0),
+            mss: 0,
+            cwnd: 0,
+            ..open()
+        };
+        assert!(connection.on_event(&wild).window >= 2);
+        assert!(connection.is_over(&Event { connection: 8, ..wild }));
+        assert!(connection.is_over(&Event { now_us: u64::MAX, ..open() }));
+    }
 }

@@ -87,8 +87,7 @@ impl<'a> Daemon<'a> {
             *place = None;
             return;
         }
-        let known = place.as_ref().is_some_and(|c| c.last().connection == event.connection);
-        if !known {
+        if place.as_ref().is_none_or(|connection| connection.is_over(&event)) {
             *place = Some(Box::new(Connection::new(&self.row.0, &event)));
         }
         let Some(connection) = place else { return };
