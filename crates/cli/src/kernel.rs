@@ -1,20 +1,30 @@
 //! `windward kernel`: controllers in the TCP of this machine's kernel.
 
 use std::ffi::OsString;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use serde_json::json;
 use windward_core::protocols::{PROTOCOLS, find};
-use windward_kernel::{Counters, Daemon, Group, Groups, Object, Row, Selection, Settings};
+use windward_kernel::{
+    Connection, Counters, Daemon, Group, Groups, Object, Row, Selection, Settings,
+};
 
+use crate::clock::Stopwatch;
 use crate::failure::Failure;
 use crate::{output, signals};
 
 /// Where the program is pinned in the file system of BPF.
 const PINS: &str = "/sys/fs/bpf/windward";
+
+/// The state of the daemon, as JSON. The daemon holds a lock on it.
+const STATE: &str = "/run/windward-kernel.json";
 
 /// Control the TCP connections of this machine, without a change of any program
 ///
@@ -119,37 +129,111 @@ fn row(name: &str) -> Result<Row, Failure> {
     })
 }
 
-/// The program in the kernel, which is taken out when this is dropped.
-struct Loaded(Object);
+/// The program in the kernel, which is taken out when this is dropped. Nobody else drives it as long
+/// as this process holds the lock.
+struct Loaded {
+    object: Object,
+    state: File,
+    name: String,
+    told: Stopwatch,
+}
 
 impl Loaded {
-    fn new(for_everybody: bool) -> Result<Self, Failure> {
-        let pins = Path::new(PINS);
-        windward_kernel::mount_bpf().map_err(failed)?;
-        if Object::is_loaded(pins) {
+    /// Loads the program for the row of that name, or takes over the one that a daemon which was
+    /// killed has left, with its connections.
+    fn new(name: &str, for_everybody: bool) -> Result<Self, Failure> {
+        let file = |why: std::io::Error| failed(format!("{STATE}: {why}"));
+        let state = File::options().write(true).read(true).create(true).truncate(false).open(STATE);
+        let state = state.map_err(file)?;
+        if state.try_lock().is_err() {
             return Err(Failure::Failed(
-                "a controller is loaded already; end its `windward kernel`, or `windward kernel \
-                 unload`"
-                    .to_owned(),
+                "another `windward kernel` drives connections; end it first".to_owned(),
             ));
         }
+        let pins = Path::new(PINS);
+        windward_kernel::mount_bpf().map_err(failed)?;
         let settings = Settings { for_everybody, ..Settings::default() };
-        Object::load(pins, &settings).map(Loaded).map_err(failed)
+        let object = match Object::is_loaded(pins) {
+            true => Object::adopt(pins),
+            false => Object::load(pins, &settings),
+        };
+        let object = object.map_err(failed)?;
+        Ok(Loaded { object, state, name: name.to_owned(), told: Stopwatch::start() })
+    }
+
+    /// Drives connections until the flag is set, or the program was taken out.
+    fn drive(&mut self, row: Row, stop: &AtomicBool) -> Result<(), Failure> {
+        let Loaded { object, state, name, told } = self;
+        let mut gone = false;
+        Daemon::new(object, row)
+            .run(stop, |daemon| {
+                if told.elapsed() < TELLING {
+                    return;
+                }
+                *told = Stopwatch::start();
+                gone = !Object::is_loaded(object.pins());
+                if gone {
+                    stop.store(true, Ordering::Relaxed);
+                }
+                // A state that cannot be written is not shown.
+                let text = of_daemon(name, daemon).to_string();
+                let _ = state.set_len(0);
+                let _ = state.write_all_at(text.as_bytes(), 0);
+            })
+            .map_err(failed)?;
+        match gone {
+            true => {
+                Err(Failure::Failed("the controller was taken out by another process".to_owned()))
+            }
+            false => Ok(()),
+        }
     }
 }
 
 impl Drop for Loaded {
     fn drop(&mut self) {
-        if let Err(why) = Object::unload(self.0.pins()) {
+        let _ = fs::remove_file(STATE);
+        if Object::is_loaded(self.object.pins())
+            && let Err(why) = Object::unload(self.object.pins())
+        {
             output::note(&why.to_string());
         }
     }
 }
 
+/// Time between two writings of the state.
+const TELLING: Duration = Duration::from_secs(1);
+
+fn of_daemon(name: &str, daemon: &Daemon<'_>) -> serde_json::Value {
+    let connection = |connection: &Connection| {
+        let (last, figures) = (connection.last(), connection.figures());
+        json!({
+            "remote": last.remote.to_string(),
+            "local_port": last.local_port,
+            "namespace": last.namespace,
+            "phase": figures.phase,
+            "window": figures.window / u64::from(figures.mtu),
+            "cwnd": last.cwnd,
+            "pacing_rate_bps": figures.pacing_rate.map(|rate| rate.saturating_mul(8)),
+            "srtt_ms": figures.srtt.as_secs_f64() * 1e3,
+            "min_rtt_ms": figures.min_rtt.as_secs_f64() * 1e3,
+            "sent": figures.sent,
+            "lost": figures.lost,
+            "marks": figures.marks,
+            "timeouts": connection.timeouts(),
+        })
+    };
+    json!({
+        "row": name,
+        "pid": std::process::id(),
+        "connections": daemon.connections().map(connection).collect::<Vec<_>>(),
+    })
+}
+
 /// Runs a program in a control group of its own, and drives its connections.
 fn run(args: &RunArgs) -> Result<(), Failure> {
     let row = row(&args.row)?;
-    let loaded = Loaded::new(false)?;
+    let mut loaded = Loaded::new(&args.row, false)?;
     let groups = Groups::open().map_err(failed)?;
     let group =
         Group::make(&groups, &format!("windward-{}", std::process::id())).map_err(failed)?;
@@ -168,12 +252,10 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
             ended.store(true, Ordering::Relaxed);
             status
         });
-        let driven = Daemon::new(&loaded.0, row).run(&ended, |_| {});
+        let driven = loaded.drive(row, &ended);
         let status = wait.join().unwrap_or_else(|_| Err(std::io::Error::other("its wait failed")));
-        driven.map_err(failed)?;
-        status.map_err(failed)
+        driven.and(status.map_err(failed))
     })?;
-    use std::os::unix::process::ExitStatusExt;
     match (status.code(), status.signal()) {
         (Some(0), _) => Ok(()),
         (Some(code), _) => Err(Failure::Command(code as u8)),
@@ -206,7 +288,7 @@ impl Drop for Default_ {
 /// Gives a controller to connections until a signal.
 fn load(args: &LoadArgs, quiet: bool) -> Result<(), Failure> {
     let row = row(&args.row)?;
-    let loaded = Loaded::new(args.which.default)?;
+    let mut loaded = Loaded::new(&args.row, args.which.default)?;
     let mut _groups = None;
     let mut _selection = None;
     let mut _default = None;
@@ -221,7 +303,7 @@ fn load(args: &LoadArgs, quiet: bool) -> Result<(), Failure> {
     if !quiet {
         output::note(&format!("new connections have {}; Ctrl-C takes it away", args.row));
     }
-    Daemon::new(&loaded.0, row).run(signals::flag(), |_| {}).map_err(failed)
+    loaded.drive(row, signals::flag())
 }
 
 fn status(args: &StatusArgs) -> Result<(), Failure> {
@@ -230,14 +312,23 @@ fn status(args: &StatusArgs) -> Result<(), Failure> {
         true => Some(Object::adopt(pins).and_then(|object| object.counters()).map_err(failed)?),
         false => None,
     };
+    let daemon = fs::read_to_string(STATE).unwrap_or_default();
+    let daemon: serde_json::Value = serde_json::from_str(&daemon).unwrap_or_default();
     if args.json {
         return output::print_json(&json!({
             "loaded": counters.is_some(),
             "counters": counters.as_ref().map(of_counters),
+            "daemon": daemon,
         }));
     }
     let Some(counters) = counters else { return output::print("not loaded\n") };
-    let mut text = String::new();
+    let mut text = match daemon["row"].as_str() {
+        Some(row) => format!("{:<14} {row}\n", "row"),
+        None => "no daemon: connections have NewReno\n".to_owned(),
+    };
+    for connection in daemon["connections"].as_array().into_iter().flatten() {
+        text += &format!("{connection}\n");
+    }
     let serde_json::Value::Object(all) = of_counters(&counters) else { return Ok(()) };
     for (name, value) in all {
         text += &format!("{name:<14} {value}\n");
