@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
+use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -136,6 +137,8 @@ struct Loaded {
     state: File,
     name: String,
     told: Stopwatch,
+    /// The default controller of this network namespace before, if it was changed.
+    before: Option<String>,
 }
 
 impl Loaded {
@@ -158,12 +161,23 @@ impl Loaded {
             false => Object::load(pins, &settings),
         };
         let object = object.map_err(failed)?;
-        Ok(Loaded { object, state, name: name.to_owned(), told: Stopwatch::start() })
+        let before = remembered(&state);
+        Ok(Loaded { object, state, name: name.to_owned(), told: Stopwatch::start(), before })
+    }
+
+    /// Makes the controller the default of this network namespace.
+    fn set_default(&mut self) -> Result<(), Failure> {
+        let file = |why: std::io::Error| failed(format!("{DEFAULT}: {why}"));
+        if self.before.is_none() {
+            let before = fs::read_to_string(DEFAULT).map_err(file)?;
+            self.before = Some(before.trim().to_owned());
+        }
+        fs::write(DEFAULT, "windward").map_err(file)
     }
 
     /// Drives connections until the flag is set, or the program was taken out.
     fn drive(&mut self, row: Row, stop: &AtomicBool) -> Result<(), Failure> {
-        let Loaded { object, state, name, told } = self;
+        let Loaded { object, state, name, told, before } = self;
         let mut gone = false;
         Daemon::new(object, row)
             .run(stop, |daemon| {
@@ -176,7 +190,7 @@ impl Loaded {
                     stop.store(true, Ordering::Relaxed);
                 }
                 // A state that cannot be written is not shown.
-                let text = of_daemon(name, daemon).to_string();
+                let text = of_daemon(name, before.as_deref(), daemon).to_string();
                 let _ = state.set_len(0);
                 let _ = state.write_all_at(text.as_bytes(), 0);
             })
@@ -192,6 +206,7 @@ impl Loaded {
 
 impl Drop for Loaded {
     fn drop(&mut self) {
+        restore(self.before.as_deref());
         let _ = fs::remove_file(STATE);
         if Object::is_loaded(self.object.pins())
             && let Err(why) = Object::unload(self.object.pins())
@@ -204,7 +219,24 @@ impl Drop for Loaded {
 /// Time between two writings of the state.
 const TELLING: Duration = Duration::from_secs(1);
 
-fn of_daemon(name: &str, daemon: &Daemon<'_>) -> serde_json::Value {
+/// The default controller before, as a daemon that was killed has left it in the state.
+fn remembered(mut state: &File) -> Option<String> {
+    let mut text = String::new();
+    state.read_to_string(&mut text).ok()?;
+    let state: serde_json::Value = serde_json::from_str(&text).ok()?;
+    Some(state["default_before"].as_str()?.to_owned())
+}
+
+/// Gives the network namespace its default back.
+fn restore(before: Option<&str>) {
+    if let Some(before) = before
+        && let Err(why) = fs::write(DEFAULT, before)
+    {
+        output::note(&format!("{DEFAULT}: {why}; it was `{before}`"));
+    }
+}
+
+fn of_daemon(name: &str, before: Option<&str>, daemon: &Daemon<'_>) -> serde_json::Value {
     let connection = |connection: &Connection| {
         let (last, figures) = (connection.last(), connection.figures());
         json!({
@@ -226,6 +258,7 @@ fn of_daemon(name: &str, daemon: &Daemon<'_>) -> serde_json::Value {
     json!({
         "row": name,
         "pid": std::process::id(),
+        "default_before": before,
         "connections": daemon.connections().map(connection).collect::<Vec<_>>(),
     })
 }
@@ -263,27 +296,8 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     }
 }
 
-/// The controller of new connections of this network namespace, and the one before.
-struct Default_ {
-    before: String,
-}
-
+/// The controller of new connections of this network namespace.
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
-
-impl Default_ {
-    fn set() -> Result<Self, Failure> {
-        let file = |why: std::io::Error| failed(format!("{DEFAULT}: {why}"));
-        let before = std::fs::read_to_string(DEFAULT).map_err(file)?.trim().to_owned();
-        std::fs::write(DEFAULT, "windward").map_err(file)?;
-        Ok(Default_ { before })
-    }
-}
-
-impl Drop for Default_ {
-    fn drop(&mut self) {
-        let _ = std::fs::write(DEFAULT, &self.before);
-    }
-}
 
 /// Gives a controller to connections until a signal.
 fn load(args: &LoadArgs, quiet: bool) -> Result<(), Failure> {
@@ -291,9 +305,8 @@ fn load(args: &LoadArgs, quiet: bool) -> Result<(), Failure> {
     let mut loaded = Loaded::new(&args.row, args.which.default)?;
     let mut _groups = None;
     let mut _selection = None;
-    let mut _default = None;
     if args.which.default {
-        _default = Some(Default_::set()?);
+        loaded.set_default()?;
     } else {
         let all = Groups::open().map_err(failed)?;
         let group = args.which.cgroup.as_deref().unwrap_or(all.path());
@@ -353,6 +366,11 @@ fn of_counters(counters: &Counters) -> serde_json::Value {
 
 fn unload() -> Result<(), Failure> {
     let pins = Path::new(PINS);
+    if let Ok(state) = File::open(STATE) {
+        restore(remembered(&state).as_deref());
+        // That of a daemon which was killed: a living one notices that it has nothing to drive.
+        let _ = fs::remove_file(STATE);
+    }
     match Object::is_loaded(pins) {
         true => Object::unload(pins).map_err(failed),
         false => output::print("not loaded\n"),
