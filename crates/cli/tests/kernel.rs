@@ -1,0 +1,173 @@
+//! `windward kernel` with real connections behind a lossy link. Skipped without root, and where the
+//! kernel has no controllers by BPF. Everything it changes on the machine is undone.
+
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+const WINDWARD: &str = env!("CARGO_BIN_EXE_windward");
+
+/// One at a time: there is one kernel.
+static KERNEL: Mutex<()> = Mutex::new(());
+
+/// The kernel for one test; `None` where it cannot be had, with the reason on standard error.
+fn kernel() -> Option<MutexGuard<'static, ()>> {
+    let guard = KERNEL.lock().unwrap_or_else(PoisonError::into_inner);
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: not root");
+        return None;
+    }
+    let tried = windward(&["kernel", "run", "newreno", "--", "true"]);
+    if !tried.status.success() {
+        let why = String::from_utf8_lossy(&tried.stderr).into_owned();
+        assert!(["lacks", "refused"].iter().any(|word| why.contains(word)), "{why}");
+        eprintln!("skipped: {why}");
+        return None;
+    }
+    Some(guard)
+}
+
+fn windward(arguments: &[&str]) -> Output {
+    Command::new(WINDWARD).args(arguments).output().unwrap()
+}
+
+fn status() -> serde_json::Value {
+    let output = windward(&["kernel", "status", "--json"]);
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Ends a process when the test ends.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+        let _ = windward(&["kernel", "unload"]);
+    }
+}
+
+fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..300 {
+        if is_so() {
+            return;
+        }
+        sleep(Duration::from_millis(100));
+    }
+    panic!("no {what}");
+}
+
+/// A file that is not compressible by accident, and a shell command that transfers it over a lossy
+/// link to `got`.
+fn transfer(dir: &Path, bytes: usize, rate: &str) -> Vec<String> {
+    let data: Vec<u8> =
+        (0..bytes as u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+    fs::File::create(dir.join("sent")).unwrap().write_all(&data).unwrap();
+    let server = format!("python3 -m http.server 8000 -d {}", dir.display());
+    let client = format!(
+        "for i in 1 2 3 4 5 6 7 8 9; do sleep .3; curl -sf -o {0}/got http://outside:8000/sent && break; \
+         done; {WINDWARD} kernel status --json > {0}/status",
+        dir.display()
+    );
+    [
+        "shell", "-q", "--rate", rate, "--delay", "10ms", "--queue", "100p", "--down", "loss=5%",
+        "--peer",
+    ]
+    .map(str::to_owned)
+    .into_iter()
+    .chain([server, "--".to_owned(), "sh".to_owned(), "-c".to_owned(), client])
+    .collect()
+}
+
+fn assert_same(dir: &Path) {
+    let [sent, got] = ["sent", "got"].map(|name| fs::read(dir.join(name)).unwrap());
+    assert!(sent == got, "{} of {} bytes", got.len(), sent.len());
+}
+
+#[test]
+fn a_server_and_a_client_that_know_nothing_of_it_transfer_a_file() {
+    let Some(_kernel) = kernel() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = Command::new(WINDWARD);
+    command.args(["kernel", "run", "upwind", "--", WINDWARD]).args(transfer(
+        dir.path(),
+        500_000,
+        "20mbit",
+    ));
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_same(dir.path());
+    let seen: serde_json::Value =
+        serde_json::from_slice(&fs::read(dir.path().join("status")).unwrap()).unwrap();
+    let count = |name: &str| seen["counters"][name].as_u64().unwrap();
+    assert!(count("opened") >= 1 && count("driven") > 100, "{seen}");
+    assert_eq!(count("dropped"), 0);
+    // Nothing is left.
+    assert_eq!(status()["loaded"], false);
+}
+
+#[test]
+fn a_killed_daemon_breaks_no_connection_and_the_next_takes_over() {
+    let Some(_kernel) = kernel() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let before = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap();
+    let load = || {
+        let mut command = Command::new(WINDWARD);
+        command.args(["-q", "kernel", "load", "upwind", "--default"]).stderr(Stdio::null());
+        Ended(command.spawn().unwrap())
+    };
+    let mut first = load();
+    wait_for("load", || status()["loaded"] == true);
+    let mut lines = transfer(dir.path(), 1_000_000, "5mbit");
+    // The server is in a namespace of its own.
+    let server = lines.iter().position(|word| word.starts_with("python3")).unwrap();
+    lines[server].insert_str(0, "sysctl -qw net.ipv4.tcp_congestion_control=windward; ");
+    let mut shell = Command::new(WINDWARD);
+    let shell = shell.args(&lines).stderr(Stdio::null()).spawn().unwrap();
+    wait_for("transfer", || status()["counters"]["driven"].as_u64() > Some(200));
+    first.0.kill().unwrap();
+    first.0.wait().unwrap();
+    let newreno = |status: &serde_json::Value| status["counters"]["newreno"].as_u64().unwrap();
+    wait_for("NewReno", || newreno(&status()) > 20);
+    let second = load();
+    let driven = status()["counters"]["driven"].as_u64();
+    wait_for("takeover", || status()["counters"]["driven"].as_u64() > driven);
+    let output = shell.wait_with_output().unwrap();
+    assert!(output.status.success());
+    assert_same(dir.path());
+    kill_process(Pid::from_child(&second.0), Signal::INT).unwrap();
+    wait_for("unload", || status()["loaded"] == false);
+    assert_eq!(fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap(), before);
+    // Not that the first one, which is dead, is ended again while the second is loaded.
+    drop(second);
+    std::mem::forget(first);
+}
+
+#[test]
+fn rows_that_cannot_run_and_second_daemons_are_refused() {
+    let Some(_kernel) = kernel() else { return };
+    for (row, why) in [("xcp", "cannot run in the kernel"), ("no-such", "no protocol `no-such`")] {
+        let output = windward(&["kernel", "run", row, "--", "true"]);
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && error.contains(why), "{error}");
+    }
+    let output = windward(&[
+        "kernel", "run", "cubic", "--", WINDWARD, "kernel", "run", "upwind", "--", "true",
+    ]);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        output.status.code() == Some(1) && error.contains("another `windward kernel`"),
+        "{error}"
+    );
+    let output = windward(&["kernel", "run", "cubic", "--", "/no/such/program"]);
+    assert_eq!(output.status.code(), Some(127));
+    assert_eq!(status()["loaded"], false);
+}
