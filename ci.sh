@@ -18,7 +18,7 @@ exec </dev/null
 # The first list compiles with the profile dev, as `cargo test` does, and the second with the release.
 first=(format clippy docs tests figures)
 beside_first=(house prose clocked python types)
-second=(reproduce features portability oldest fuzz guide)
+second=(reproduce features kernel portability oldest fuzz guide)
 beside_second=(c instructions clean_link validation readme site web browser)
 
 # Incremental compilation would slow down a first build.
@@ -94,6 +94,9 @@ setup() {
         install libc6-dev
         command -v cc >/dev/null || fail "setup: no C compiler"
     fi
+    # For windward-kernel, which is a part of the workspace and not of the program's first build.
+    [ -e /usr/include/libelf.h ] || install libelf-dev
+    [ -e /usr/include/zlib.h ] || install zlib1g-dev
     for component in rustfmt clippy; do
         cargo "${component/rustfmt/fmt}" --version >/dev/null 2>&1 || rustup component add "$component" ||
             fail "setup: $component"
@@ -143,7 +146,7 @@ step_tests() {
     for path in crates/*/tests/*.rs crates/*/tests/*/main.rs; do
         name=${path%/main.rs}
         name=$(basename "$name" .rs)
-        [[ " cli ${clocked[*]} ${others[*]} " == *" $name "* ]] || others+=("$name")
+        [[ " cli kernel ${clocked[*]} ${others[*]} " == *" $name "* ]] || others+=("$name")
     done
     cargo_test --lib --bins "${others[@]/#/--test=}"
     cargo_test --test cli -- "${clocked_modules[@]/#/--skip=}" --skip clean_link::
@@ -249,6 +252,24 @@ step_features() {
     check "features: sim without parquet" lint -p windward-sim --no-default-features
     # With windward-stacks, so that dependencies have the same features as for the workspace.
     check "features: windward without stacks" lint -p windward -p windward-stacks --no-default-features
+}
+
+# Controllers in the TCP of this machine's kernel: the objects are those of the sources, and real connections behind a
+# lossy link, where the kernel has controllers by BPF.
+step_kernel() {
+    [ -e /usr/include/bpf/bpf_helpers.h ] || install libbpf-dev
+    if offer clang clang && offer llvm-strip llvm; then
+        check "kernel: the objects are those of the sources" same_objects
+    fi
+    counted kernel cargo test -p windward --features kernel --locked --test kernel
+}
+
+same_objects() {
+    local program
+    crates/kernel/bpf/build.sh "$scratch" || return 1
+    for program in windward select; do
+        cmp "crates/kernel/bpf/$program.bpf.o" "$scratch/$program.bpf.o" || return 1
+    done
 }
 
 # Transfers over a clean link, which must use it: alone, since they measure a rate.

@@ -37,7 +37,7 @@ PAGES = {
 # The contents: a heading, and its pages. Those of docs/ that are not here join the guides.
 CONTENTS = [
     ("Start here", ["install", "report"]),
-    ("Guides", ["playground", "scenarios", "experiments", "reproduction", "evaluate", "evaluate-library", "media", "scripts", "conformance", "python", "extending", "clusters", "outputs", "qlog", "emulate", "perf", "router", "compare", "deploy/transfer", "deploy/forward", "deploy/controllers", "security"]),
+    ("Guides", ["playground", "scenarios", "experiments", "reproduction", "evaluate", "evaluate-library", "media", "scripts", "conformance", "python", "extending", "clusters", "outputs", "qlog", "emulate", "perf", "router", "compare", "deploy/transfer", "deploy/forward", "deploy/kernel", "deploy/controllers", "security"]),
     ("Notebooks", ["notebooks/first-figure", "notebooks/congestion-controller"]),
     ("Results", ["papers", "evaluations", "upwind", "upwind-results", "today", "validation", "performance"]),
     (

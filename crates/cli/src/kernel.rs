@@ -29,8 +29,8 @@ const STATE: &str = "/run/windward-kernel.json";
 
 /// Control the TCP connections of this machine, without a change of any program
 ///
-/// The kernel goes on to send, to detect losses and to retransmit. Only the sender of the data needs
-/// Windward. Needs Linux 5.13 or later with BTF, and the rights of root.
+/// The kernel goes on to send, to detect losses and to retransmit. Only the sender of the data
+/// needs Windward. Needs Linux 5.13 or later with BTF, and the rights of root.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -53,7 +53,7 @@ enum Action {
     Load(LoadArgs),
     /// Show what is loaded
     Status(StatusArgs),
-    /// Take the controller out of the kernel, whoever loaded it
+    /// Take the controller out of the kernel, also one that another command loaded
     Unload,
 }
 
@@ -78,7 +78,7 @@ struct LoadArgs {
     which: Which,
 }
 
-/// Which connections have the controller: those that begin from now on.
+/// The connections that have the controller: those that begin from now on.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = true)]
 struct Which {
@@ -130,8 +130,8 @@ fn row(name: &str) -> Result<Row, Failure> {
     })
 }
 
-/// The program in the kernel, which is taken out when this is dropped. Nobody else drives it as long
-/// as this process holds the lock.
+/// The program in the kernel, which is taken out when this is dropped. Nobody else drives it while
+/// this process holds the lock.
 struct Loaded {
     object: Object,
     state: File,

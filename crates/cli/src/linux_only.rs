@@ -7,9 +7,9 @@ use clap::{Arg, ArgMatches, Error, FromArgMatches, Subcommand, value_parser};
 use crate::failure::Failure;
 
 /// Commands that need network namespaces, TUN devices, or sockets as Linux has them.
-const NAMES: [&str; 12] = [
-    "shell", "emulate", "exec", "replay", "router", "compare", "perf", "serve", "forward",
-    "receive", "send", "peers",
+const NAMES: [&str; 13] = [
+    "shell", "emulate", "exec", "replay", "router", "compare", "perf", "kernel", "serve",
+    "forward", "receive", "send", "peers",
 ];
 
 /// One of these commands; its arguments are ignored.

@@ -17,8 +17,7 @@ const SLACK: usize = 64;
 /// Largest payload of a packet, bytes: that of IPv4.
 const LARGEST: u32 = 65_000;
 
-/// Largest number of packets that one report adds: more than the kernel's largest window of 1 GiB in
-/// packets of 1448 bytes would be needless to follow one by one.
+/// Largest number of packets that one report adds: 95 MB in packets of 1448 bytes.
 const MOST: u64 = 1 << 16;
 
 /// Time after which a connection gets a new controller, microseconds: a [`Time`] counts up to 213
@@ -190,7 +189,7 @@ impl Connection {
         }
         if event.kind == Kind::Timeout {
             self.timeouts += 1;
-            // Nothing arrived between two timeouts: the path carries nothing (RFC 9002 section 7.6).
+            // Nothing arrived between two timeouts (RFC 9002 section 7.6).
             if self.timeout_at == Some(event.delivered) {
                 self.driver.on_persistent_congestion(now);
             }

@@ -15,7 +15,7 @@ pub enum Kind {
     Close,
 }
 
-/// What the kernel tells of a connection. Counters begin with the connection and wrap.
+/// A report of the kernel about a connection. Counters begin with the connection and wrap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
     /// Number of the connection, from 1 since the load.

@@ -23,7 +23,7 @@ impl Selection {
     /// Gives it to connections of this group with this local port, or all.
     ///
     /// # Errors
-    /// If it is no group of version 2, or the kernel refuses the program.
+    /// If it is not a group of version 2, or the kernel refuses the program.
     pub fn of(group: &Path, port: Option<u16>) -> Result<Self, KernelError> {
         let file = |why| KernelError::File { path: group.to_owned(), why };
         let mut open =

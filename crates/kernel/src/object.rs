@@ -74,7 +74,7 @@ impl Default for Settings {
     }
 }
 
-/// What the running kernel has of `tcp_congestion_ops`.
+/// The parts of `tcp_congestion_ops` that the running kernel has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Abilities {
     /// Number of arguments of `cong_control`: four from Linux 6.10 on, two before.
@@ -161,7 +161,7 @@ impl Counters {
     }
 }
 
-/// The program in the kernel. It stays there until [`Object::unload`], whoever else ends.
+/// The program in the kernel. It stays there until [`Object::unload`], also when this process ends.
 #[derive(Debug)]
 pub struct Object {
     pins: PathBuf,
