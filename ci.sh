@@ -97,6 +97,7 @@ setup() {
     # For windward-kernel, which is a part of the workspace and not of the program's first build.
     [ -e /usr/include/libelf.h ] || install libelf-dev
     [ -e /usr/include/zlib.h ] || install zlib1g-dev
+    [ -e /usr/include/libelf.h ] && [ -e /usr/include/zlib.h ] || fail "setup: no libelf.h and zlib.h; install libelf-dev and zlib1g-dev"
     for component in rustfmt clippy; do
         cargo "${component/rustfmt/fmt}" --version >/dev/null 2>&1 || rustup component add "$component" ||
             fail "setup: $component"
