@@ -3,16 +3,7 @@
  * Gives the controller to the connections of a control group: those that begin there, and those that
  * arrive at a port on which a program of the group listens.
  */
-typedef unsigned char __u8;
-typedef unsigned short __u16;
-typedef unsigned int __u32;
-typedef unsigned long long __u64;
-typedef signed int __s32;
-typedef signed long long __s64;
-typedef __u16 __be16;
-typedef __u32 __be32;
-typedef __u32 __wsum;
-enum bpf_map_type { BPF_MAP_TYPE_UNSPEC = 0 };
+#include "kernel.h"
 #include <bpf/bpf_helpers.h>
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

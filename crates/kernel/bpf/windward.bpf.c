@@ -44,7 +44,7 @@ struct event {
 	__u8 remote[16];
 };
 
-/* An answer. crates/kernel/src/answer.rs writes it. */
+/* An answer. crates/kernel/src/connection.rs writes it. */
 struct answer {
 	__u64 connection;
 	__u64 number; /* of the report that it answers */
@@ -61,7 +61,7 @@ struct connection {
 	__u64 asked_ns; /* time of the oldest report without an answer; 0 if there is none */
 	__u32 slot;
 	__u32 lost, delivered_ce; /* when last looked at */
-	__u32 recovery; /* snd_nxt at the latest reduction by NewReno; 0 outside of recovery */
+	__u32 recovery; /* snd_nxt at the latest reduction by NewReno */
 	__u32 acks;
 	__u8 driven; /* by the daemon */
 	__u8 in_recovery;
@@ -93,7 +93,7 @@ struct {
 	__type(value, __u32);
 } slots SEC(".maps");
 
-/* Counters since the load. crates/kernel/src/counters.rs reads them. */
+/* Counters since the load. crates/kernel/src/object.rs reads them. */
 struct counters {
 	__u64 opened, closed, without_slot;
 	__u64 acks, driven, newreno;
@@ -393,28 +393,20 @@ struct tcp_congestion_ops {
 	void (*release)(struct sock *sk);
 };
 
-SEC(".struct_ops.link")
-struct tcp_congestion_ops windward = {
-	.init = (void *)start,
-	.release = (void *)release,
-	.cong_control = (void *)control,
-	.set_state = (void *)set_state,
-	.ssthresh = (void *)ssthresh,
-	.undo_cwnd = (void *)undo_cwnd,
-	.min_tso_segs = (void *)min_tso_segs,
-	.sndbuf_expand = (void *)sndbuf_expand,
-	.name = "windward",
-};
+/* The controller, by the two kinds of `cong_control`. The loader leaves one of them out. */
+#define CONTROLLER(variant, on_control)                 \
+	SEC(".struct_ops.link")                         \
+	struct tcp_congestion_ops variant = {           \
+		.init = (void *)start,                  \
+		.release = (void *)release,             \
+		.cong_control = (void *)on_control,     \
+		.set_state = (void *)set_state,         \
+		.ssthresh = (void *)ssthresh,           \
+		.undo_cwnd = (void *)undo_cwnd,         \
+		.min_tso_segs = (void *)min_tso_segs,   \
+		.sndbuf_expand = (void *)sndbuf_expand, \
+		.name = "windward",                     \
+	}
 
-SEC(".struct_ops.link")
-struct tcp_congestion_ops windward_before_6_10 = {
-	.init = (void *)start,
-	.release = (void *)release,
-	.cong_control = (void *)control_before_6_10,
-	.set_state = (void *)set_state,
-	.ssthresh = (void *)ssthresh,
-	.undo_cwnd = (void *)undo_cwnd,
-	.min_tso_segs = (void *)min_tso_segs,
-	.sndbuf_expand = (void *)sndbuf_expand,
-	.name = "windward",
-};
+CONTROLLER(windward, control);
+CONTROLLER(windward_before_6_10, control_before_6_10);

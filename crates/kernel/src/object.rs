@@ -217,7 +217,7 @@ impl Object {
     /// The program that was pinned under this path.
     ///
     /// # Errors
-    /// If there is none, or it is of another version.
+    /// If no program is pinned there, or one of another version is.
     pub fn adopt(pins: &Path) -> Result<Self, KernelError> {
         let map = |suffix: &&str| {
             MapHandle::from_pinned_path(place(pins, suffix)).map_err(refused("open a pinned map"))

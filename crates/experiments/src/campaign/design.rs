@@ -246,15 +246,8 @@ impl<'a> Design<'a> {
             let series = found.and_then(|number| runs.get(&number));
             in_world.runs.push(series.cloned().unwrap_or_default());
             // Reference lines stand for cells that were not run too.
-            match measured {
-                Some(measured) => {
-                    in_world.plan.scenarios[cell] = Scenario::clone(&measured.scenario);
-                }
-                None => {
-                    if let Ok(scenario) = self.scenario(id, world) {
-                        in_world.plan.scenarios[cell] = scenario;
-                    }
-                }
+            if let Ok(scenario) = self.scenario(id, world) {
+                in_world.plan.scenarios[cell] = scenario;
             }
         }
         in_world
