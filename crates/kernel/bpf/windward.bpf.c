@@ -18,13 +18,14 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #define SLOTS 4096
 #define NO_SLOT 0xffffffffU
 #define NO_THRESHOLD 0x7fffffffU
+#define DELAYED_NS 20000000 /* half of Linux's least delay of an ACK */
 
 /* Settings of the loader. */
 const volatile __u32 least_gap_us = 1000; /* least time between two reports */
 const volatile __u32 least_patience_us = 20000; /* least time until NewReno takes over */
 
 enum kind { OPEN = 0, ACK = 1, TIMEOUT = 2, CLOSE = 3 };
-enum { APP_LIMITED = 1, NO_RTT = 2 };
+enum { APP_LIMITED = 1 };
 
 /* A report. crates/kernel/src/event.rs reads it. */
 struct event {
@@ -36,7 +37,7 @@ struct event {
 	__u32 kind;
 	__u32 delivered, delivered_ce, lost, sent; /* counters since the start, packets */
 	__u32 packets_out, sacked_out, lost_out, retrans_out;
-	__u32 srtt_us, rtt_us;
+	__u32 srtt_us, rtt_us; /* 0 if there is none */
 	__u32 mss, cwnd;
 	__u32 flags, acks; /* ACKs since the last report */
 	__u32 namespace; /* inode of the network namespace */
@@ -59,10 +60,13 @@ struct connection {
 	__u64 number; /* of the latest report */
 	__u64 reported_ns; /* time of the latest report */
 	__u64 asked_ns; /* time of the oldest report without an answer; 0 if there is none */
+	__u64 acked_ns; /* time of the latest ACK */
+	__u64 rtt_ns; /* time of the latest RTT */
 	__u32 slot;
 	__u32 lost, delivered_ce; /* when last looked at */
 	__u32 recovery; /* snd_nxt at the latest reduction by NewReno */
 	__u32 acks;
+	__u32 rtt_us, latest_rtt_us; /* latest RTT; 0 if there is none since the report, or at all */
 	__u8 driven; /* by the daemon */
 	__u8 in_recovery;
 };
@@ -117,8 +121,7 @@ static __always_inline __u32 half(__u32 window)
 	return window < 4 ? 2 : window >> 1;
 }
 
-static __always_inline void report(struct sock *sk, struct connection *c, __u32 kind,
-				   const struct rate_sample *rs, __u64 now)
+static __always_inline void report(struct sock *sk, struct connection *c, __u32 kind, __u64 now)
 {
 	struct tcp_sock *tp = tcp(sk);
 	struct event *e;
@@ -152,10 +155,7 @@ static __always_inline void report(struct sock *sk, struct connection *c, __u32 
 	e->cwnd = tp->snd_cwnd;
 	e->flags = tp->app_limited ? APP_LIMITED : 0;
 	e->acks = c->acks;
-	if (rs && rs->rtt_us > 0 && !rs->is_retrans && !rs->is_ack_delayed)
-		e->rtt_us = rs->rtt_us;
-	else
-		e->flags |= NO_RTT;
+	e->rtt_us = c->rtt_us;
 	e->namespace = sk->__sk_common.skc_net.net->ns.inum;
 	e->family = sk->__sk_common.skc_family;
 	e->remote_port = __builtin_bswap16(sk->__sk_common.skc_dport);
@@ -164,7 +164,7 @@ static __always_inline void report(struct sock *sk, struct connection *c, __u32 
 		__builtin_memcpy(e->remote, &sk->__sk_common.skc_daddr, 4);
 	else
 		bpf_probe_read_kernel(e->remote, sizeof(e->remote), &sk->__sk_common.skc_v6_daddr);
-	c->acks = 0;
+	c->acks = c->rtt_us = 0;
 	COUNT(reports);
 	bpf_ringbuf_submit(e, 0);
 }
@@ -192,7 +192,7 @@ void BPF_PROG(start, struct sock *sk)
 	/* An earlier controller of the connection may have set another. */
 	sk->sk_pacing_rate = ~0UL;
 	if (slot != NO_SLOT)
-		report(sk, c, OPEN, 0, bpf_ktime_get_ns());
+		report(sk, c, OPEN, bpf_ktime_get_ns());
 }
 
 SEC("struct_ops")
@@ -208,7 +208,7 @@ void BPF_PROG(release, struct sock *sk)
 	slot = c->slot;
 	if (slot == NO_SLOT)
 		return;
-	report(sk, c, CLOSE, 0, bpf_ktime_get_ns());
+	report(sk, c, CLOSE, bpf_ktime_get_ns());
 	a = bpf_map_lookup_elem(&answers, &slot);
 	if (a)
 		a->connection = 0;
@@ -282,6 +282,27 @@ static __always_inline void newreno(struct tcp_sock *tp, struct connection *c, _
 	tcp_cong_avoid_ai(tp, tp->snd_cwnd, acked);
 }
 
+/* Takes the RTT of an ACK. The kernel gives none of a packet that it sent twice. A receiver holds the
+ * ACK of a single packet in order back, for the next packet or 40 ms and more (RFC 9293 section
+ * 3.8.6.3): it then comes late after the ACK before it, and is no RTT. If there are only such, one in
+ * a round trip counts.
+ */
+static __always_inline void see_rtt(struct tcp_sock *tp, struct connection *c,
+				    const struct rate_sample *rs, __u64 now)
+{
+	__u64 since = now - c->acked_ns;
+	__u32 rtt = rs->rtt_us;
+
+	c->acked_ns = now;
+	if (rs->rtt_us <= 0 || rs->is_ack_delayed)
+		return;
+	if (rs->acked_sacked == 1 && !tp->sacked_out && since >= DELAYED_NS &&
+	    rtt > c->latest_rtt_us + 1000 && now - c->rtt_ns < (__u64)(tp->srtt_us >> 3) * 1000)
+		return;
+	c->rtt_us = c->latest_rtt_us = rtt;
+	c->rtt_ns = now;
+}
+
 static __always_inline void on_ack(struct sock *sk, __u32 ack, const struct rate_sample *rs)
 {
 	struct tcp_sock *tp = tcp(sk);
@@ -309,13 +330,14 @@ static __always_inline void on_ack(struct sock *sk, __u32 ack, const struct rate
 		newreno(tp, c, ack, rs->acked_sacked, losses);
 	}
 	c->acks++;
+	see_rtt(tp, c, rs, now);
 	if (c->slot == NO_SLOT)
 		return;
 	/* srtt_us is in eighths, and the gap a sixteenth of it. */
 	gap = (tp->srtt_us >> 7) < least_gap_us ? least_gap_us : tp->srtt_us >> 7;
 	if (losses || tp->delivered_ce != c->delivered_ce || now - c->reported_ns >= gap * 1000) {
 		c->delivered_ce = tp->delivered_ce;
-		report(sk, c, ACK, rs, now);
+		report(sk, c, ACK, now);
 	}
 }
 
@@ -347,7 +369,7 @@ void BPF_PROG(set_state, struct sock *sk, __u8 state)
 		return;
 	COUNT(timeouts);
 	if (c->slot != NO_SLOT)
-		report(sk, c, TIMEOUT, 0, bpf_ktime_get_ns());
+		report(sk, c, TIMEOUT, bpf_ktime_get_ns());
 }
 
 SEC("struct_ops")

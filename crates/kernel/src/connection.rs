@@ -184,6 +184,10 @@ impl Connection {
         for (number, _) in lost {
             self.driver.on_lost(now, number, size);
         }
+        // Packets that were taken for lost and arrived after all were counted twice.
+        for _ in self.flight.len()..(event.in_flight as usize).min(MOST as usize) {
+            self.push(now, size);
+        }
         if marked > 0 {
             self.driver.on_mark(now);
         }

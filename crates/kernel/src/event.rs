@@ -42,7 +42,7 @@ pub struct Event {
     pub in_flight: u32,
     /// Smoothed RTT, microseconds; zero before the first sample.
     pub srtt_us: u32,
-    /// RTT of the newest acknowledged packet, microseconds. `None` if the kernel has no valid one.
+    /// The latest RTT since the report before, microseconds. `None` if the kernel has no valid one.
     pub rtt_us: Option<u32>,
     /// Payload of a full packet, bytes.
     pub mss: u32,
@@ -64,7 +64,6 @@ pub struct Event {
 const SIZE: usize = 124;
 
 const APP_LIMITED: u32 = 1;
-const NO_RTT: u32 = 2;
 const AF_INET: u16 = 2;
 
 impl Event {
@@ -108,7 +107,7 @@ impl Event {
             sent: word(52),
             in_flight: packets.saturating_sub(out).saturating_add(repeated),
             srtt_us: word(72),
-            rtt_us: (flags & NO_RTT == 0).then(|| word(76)),
+            rtt_us: Some(word(76)).filter(|us| *us > 0),
             mss: word(80),
             cwnd: word(84),
             app_limited: flags & APP_LIMITED != 0,
@@ -144,7 +143,7 @@ mod tests {
         // 20 - (4 + 2) + 1 packets.
         assert_eq!((event.in_flight, event.rtt_us, event.app_limited), (15, Some(79_000), true));
         assert_eq!(event.remote, "192.0.2.1:443".parse().unwrap());
-        data[88] = 2;
+        data[76..80].fill(0);
         assert_eq!(Event::read(&data).unwrap().rtt_us, None);
         data[36] = 9;
         assert_eq!(Event::read(&data), None);
