@@ -266,10 +266,10 @@ step_kernel() {
 }
 
 same_objects() {
-    local program
+    local object
     crates/kernel/bpf/build.sh "$scratch" || return 1
-    for program in windward select; do
-        cmp "crates/kernel/bpf/$program.bpf.o" "$scratch/$program.bpf.o" || return 1
+    for object in crates/kernel/bpf/*.bpf.o; do
+        cmp "$object" "$scratch/${object##*/}" || return 1
     done
 }
 

@@ -1,31 +1,30 @@
 //! `windward kernel`: controllers in the TCP of this machine's kernel.
 
+mod loaded;
+mod show;
+
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::Read;
-use std::os::unix::fs::FileExt;
+use std::net::SocketAddr;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
 
-use serde_json::json;
 use windward_core::protocols::{PROTOCOLS, find};
-use windward_kernel::{
-    Connection, Counters, Daemon, Group, Groups, Object, Row, Selection, Settings,
-};
+use windward_http::Listener;
+use windward_kernel::{CONTROLLER, Existing, Group, Groups, Object, Row, Selection};
 
-use crate::clock::Stopwatch;
 use crate::failure::Failure;
-use crate::{output, signals};
+use crate::{http, output, signals, web};
+use loaded::{Loaded, PINS, STATE};
+use show::Show;
 
-/// Where the program is pinned in the file system of BPF.
-const PINS: &str = "/sys/fs/bpf/windward";
+/// The least send buffer that limits no window of a path of 100 Mbit/s and 160 ms, bytes.
+const LEAST_BUFFER: u64 = 4 << 20;
 
-/// The state of the daemon, as JSON. The daemon holds a lock on it.
-const STATE: &str = "/run/windward-kernel.json";
+const UNIT: &str = include_str!("../../../contrib/windward-kernel.service");
 
 /// Control the TCP connections of this machine, without a change of any program
 ///
@@ -35,8 +34,9 @@ const STATE: &str = "/run/windward-kernel.json";
 #[command(after_help = "\
 Examples:
   windward kernel run upwind -- rsync -a photos/ host:photos/
-  windward kernel load upwind --port 443
-  windward kernel load cubic --default
+  windward kernel load upwind --port 443 --existing
+  windward kernel load upwind --route 192.0.2.0/24
+  windward kernel load cubic --default --web
   windward kernel status
 
 While the daemon is silent or gone, connections go on with NewReno.")]
@@ -72,15 +72,26 @@ struct RunArgs {
 struct LoadArgs {
     /// Protocol: `windward list` has those that run in the kernel
     #[arg(value_name = "ROW")]
-    row: String,
+    row: Option<String>,
 
     #[command(flatten)]
     which: Which,
+
+    /// Serve metrics for Prometheus at http://ADDR:PORT/metrics
+    #[arg(long, value_name = "ADDR:PORT", value_parser = http::parse_address)]
+    metrics: Option<SocketAddr>,
+
+    #[command(flatten)]
+    web: web::WebArgs,
+
+    /// Print a unit file for systemd, and do nothing else
+    #[arg(long)]
+    systemd_unit: bool,
 }
 
-/// The connections that have the controller: those that begin from now on.
+/// The connections that have the controller: those that begin from now on, and with --existing
+/// those in progress.
 #[derive(Debug, clap::Args)]
-#[group(required = true, multiple = true)]
 struct Which {
     /// Connections of the programs in this control group (version 2)
     #[arg(long, value_name = "DIRECTORY")]
@@ -90,10 +101,51 @@ struct Which {
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
 
+    /// Connections to this prefix, such as 192.0.2.0/24 or `default`, by an attribute of its route
+    #[arg(long, value_name = "PREFIX")]
+    route: Option<String>,
+
     /// All connections of this network namespace that choose no other controller, and users may
     /// choose it
     #[arg(long, conflicts_with_all = ["cgroup", "port"])]
     default: bool,
+
+    /// The same for another network namespace: a name as of `ip netns`, or a path such as
+    /// /proc/PID/ns/net
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["cgroup", "port", "route", "default"])]
+    namespace: Option<PathBuf>,
+
+    /// Connections in progress too, and sockets that listen
+    #[arg(long)]
+    existing: bool,
+}
+
+impl Which {
+    fn check(&self) -> Result<(), Failure> {
+        let Which { cgroup, port, route, default, namespace, existing } = self;
+        if route.is_some() && *existing {
+            return Err(Failure::Input(
+                "--existing cannot tell which connections use a route".to_owned(),
+            ));
+        }
+        match cgroup.is_some()
+            || port.is_some()
+            || route.is_some()
+            || *default
+            || namespace.is_some()
+        {
+            true => Ok(()),
+            false => Err(Failure::Input(
+                "say which connections: --port, --cgroup, --route, --namespace or --default"
+                    .to_owned(),
+            )),
+        }
+    }
+
+    /// True if the controller becomes the default of a network namespace.
+    fn is_for_all(&self) -> bool {
+        self.default || self.namespace.is_some()
+    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -103,11 +155,21 @@ struct StatusArgs {
     json: bool,
 }
 
+impl Args {
+    /// The option `--web`.
+    pub(crate) fn web(&self) -> Option<&web::WebArgs> {
+        match &self.command {
+            Action::Load(args) => Some(&args.web),
+            _ => None,
+        }
+    }
+}
+
 /// Runs the command.
-pub(crate) fn kernel(args: &Args, quiet: bool) -> Result<(), Failure> {
+pub(crate) fn kernel(args: &Args, charts: Option<Listener>, quiet: bool) -> Result<(), Failure> {
     match &args.command {
         Action::Run(args) => run(args),
-        Action::Load(args) => load(args, quiet),
+        Action::Load(args) => load(args, charts, quiet),
         Action::Status(args) => status(args),
         Action::Unload => unload(),
     }
@@ -127,139 +189,6 @@ fn row(name: &str) -> Result<Row, Failure> {
         let names: Vec<&str> = PROTOCOLS.iter().filter(runs).map(|row| row.name).collect();
         let names = names.join(", ");
         Failure::Input(format!("`{name}` cannot run in the kernel: {why}; take one of {names}"))
-    })
-}
-
-/// The program in the kernel, which is taken out when this is dropped. Nobody else drives it while
-/// this process holds the lock.
-struct Loaded {
-    object: Object,
-    state: File,
-    name: String,
-    told: Stopwatch,
-    /// The default controller of this network namespace before, if it was changed.
-    before: Option<String>,
-}
-
-impl Loaded {
-    /// Loads the program for the row of that name, or takes over the one that a daemon which was
-    /// killed has left, with its connections.
-    fn new(name: &str, for_everybody: bool) -> Result<Self, Failure> {
-        let file = |why: std::io::Error| failed(format!("{STATE}: {why}"));
-        let state = File::options().write(true).read(true).create(true).truncate(false).open(STATE);
-        let state = state.map_err(file)?;
-        if state.try_lock().is_err() {
-            return Err(Failure::Failed(
-                "another `windward kernel` drives connections; end it first".to_owned(),
-            ));
-        }
-        let pins = Path::new(PINS);
-        windward_kernel::mount_bpf().map_err(failed)?;
-        let settings = Settings { for_everybody, ..Settings::default() };
-        let object = match Object::is_loaded(pins) {
-            true => Object::adopt(pins),
-            false => Object::load(pins, &settings),
-        };
-        let object = object.map_err(failed)?;
-        let before = remembered(&state);
-        Ok(Loaded { object, state, name: name.to_owned(), told: Stopwatch::start(), before })
-    }
-
-    /// Makes the controller the default of this network namespace.
-    fn set_default(&mut self) -> Result<(), Failure> {
-        let file = |why: std::io::Error| failed(format!("{DEFAULT}: {why}"));
-        if self.before.is_none() {
-            let before = fs::read_to_string(DEFAULT).map_err(file)?;
-            self.before = Some(before.trim().to_owned());
-        }
-        fs::write(DEFAULT, "windward").map_err(file)
-    }
-
-    /// Drives connections until the flag is set, or the program was taken out.
-    fn drive(&mut self, row: Row, stop: &AtomicBool) -> Result<(), Failure> {
-        let Loaded { object, state, name, told, before } = self;
-        let mut gone = false;
-        Daemon::new(object, row)
-            .run(stop, |daemon| {
-                if told.elapsed() < TELLING {
-                    return;
-                }
-                *told = Stopwatch::start();
-                gone = !Object::is_loaded(object.pins());
-                if gone {
-                    stop.store(true, Ordering::Relaxed);
-                }
-                // A state that cannot be written is not shown.
-                let text = of_daemon(name, before.as_deref(), daemon).to_string();
-                let _ = state.set_len(0);
-                let _ = state.write_all_at(text.as_bytes(), 0);
-            })
-            .map_err(failed)?;
-        match gone {
-            true => {
-                Err(Failure::Failed("the controller was taken out by another process".to_owned()))
-            }
-            false => Ok(()),
-        }
-    }
-}
-
-impl Drop for Loaded {
-    fn drop(&mut self) {
-        restore(self.before.as_deref());
-        let _ = fs::remove_file(STATE);
-        if Object::is_loaded(self.object.pins())
-            && let Err(why) = Object::unload(self.object.pins())
-        {
-            output::note(&why.to_string());
-        }
-    }
-}
-
-/// Time between two writings of the state.
-const TELLING: Duration = Duration::from_secs(1);
-
-/// The default controller before, as a daemon that was killed has left it in the state.
-fn remembered(mut state: &File) -> Option<String> {
-    let mut text = String::new();
-    state.read_to_string(&mut text).ok()?;
-    let state: serde_json::Value = serde_json::from_str(&text).ok()?;
-    Some(state["default_before"].as_str()?.to_owned())
-}
-
-/// Gives the network namespace its default back.
-fn restore(before: Option<&str>) {
-    if let Some(before) = before
-        && let Err(why) = fs::write(DEFAULT, before)
-    {
-        output::note(&format!("{DEFAULT}: {why}; it was `{before}`"));
-    }
-}
-
-fn of_daemon(name: &str, before: Option<&str>, daemon: &Daemon<'_>) -> serde_json::Value {
-    let connection = |connection: &Connection| {
-        let (last, figures) = (connection.last(), connection.figures());
-        json!({
-            "remote": last.remote.to_string(),
-            "local_port": last.local_port,
-            "namespace": last.namespace,
-            "phase": figures.phase,
-            "window": figures.window / u64::from(figures.mtu),
-            "cwnd": last.cwnd,
-            "pacing_rate_bps": figures.pacing_rate.map(|rate| rate.saturating_mul(8)),
-            "srtt_ms": figures.srtt.as_secs_f64() * 1e3,
-            "min_rtt_ms": figures.min_rtt.as_secs_f64() * 1e3,
-            "sent": figures.sent,
-            "lost": figures.lost,
-            "marks": figures.marks,
-            "timeouts": connection.timeouts(),
-        })
-    };
-    json!({
-        "row": name,
-        "pid": std::process::id(),
-        "default_before": before,
-        "connections": daemon.connections().map(connection).collect::<Vec<_>>(),
     })
 }
 
@@ -285,7 +214,7 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
             ended.store(true, Ordering::Relaxed);
             status
         });
-        let driven = loaded.drive(row, &ended);
+        let driven = loaded.drive(row, &ended, Show::default());
         let status = wait.join().unwrap_or_else(|_| Err(std::io::Error::other("its wait failed")));
         driven.and(status.map_err(failed))
     })?;
@@ -296,27 +225,68 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     }
 }
 
-/// The controller of new connections of this network namespace.
-const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
-
 /// Gives a controller to connections until a signal.
-fn load(args: &LoadArgs, quiet: bool) -> Result<(), Failure> {
-    let row = row(&args.row)?;
-    let mut loaded = Loaded::new(&args.row, args.which.default)?;
+fn load(args: &LoadArgs, charts: Option<Listener>, quiet: bool) -> Result<(), Failure> {
+    if args.systemd_unit {
+        return output::print(UNIT);
+    }
+    let LoadArgs { row: Some(name), which, .. } = args else {
+        return Err(Failure::Input("a protocol is required; see `windward list`".to_owned()));
+    };
+    which.check()?;
+    let row = row(name)?;
+    let namespace = which.namespace.as_deref().map(namespace);
+    let mut loaded = Loaded::new(name, which.is_for_all())?;
     let mut _groups = None;
     let mut _selection = None;
-    if args.which.default {
-        loaded.set_default()?;
-    } else {
+    if which.is_for_all() {
+        loaded.set_default(namespace.as_deref())?;
+    }
+    if let Some(prefix) = &which.route {
+        loaded.set_route(prefix)?;
+    }
+    if which.cgroup.is_some() || which.port.is_some() {
         let all = Groups::open().map_err(failed)?;
-        let group = args.which.cgroup.as_deref().unwrap_or(all.path());
-        _selection = Some(Selection::of(group, args.which.port).map_err(failed)?);
+        let group = which.cgroup.as_deref().unwrap_or(all.path());
+        _selection = Some(Selection::of(group, which.port).map_err(failed)?);
         _groups = Some(all);
     }
-    if !quiet {
-        output::note(&format!("new connections have {}; Ctrl-C takes it away", args.row));
+    if which.existing {
+        let existing =
+            Existing { controller: None, port: which.port, group: which.cgroup.as_deref() };
+        let give = || existing.give(CONTROLLER).map_err(|why| why.to_string());
+        let changed = loaded::in_namespace(namespace.as_deref(), give).map_err(failed)?;
+        if !quiet {
+            output::note(&format!("{changed} connections and listening sockets changed"));
+        }
     }
-    loaded.drive(row, signals::flag())
+    let show = Show::start(name, args.metrics, charts, quiet)?;
+    if !quiet {
+        output::note(&format!("new connections have {name}; Ctrl-C takes it away"));
+        tell_limits();
+    }
+    loaded.drive(row, signals::flag(), show)
+}
+
+/// The file of a network namespace: a path, or a name as of `ip netns`.
+fn namespace(name: &Path) -> PathBuf {
+    let is_path = name.components().count() > 1;
+    if is_path { name.to_owned() } else { Path::new("/run/netns").join(name) }
+}
+
+/// Says what will limit windows.
+fn tell_limits() {
+    let file = "/proc/sys/net/ipv4/tcp_wmem";
+    let most = fs::read_to_string(file).ok();
+    let most = most.and_then(|text| text.split_whitespace().nth(2)?.parse::<u64>().ok());
+    if let Some(most) = most.filter(|most| *most < LEAST_BUFFER) {
+        output::note(&format!(
+            "net.ipv4.tcp_wmem limits send buffers to {} kB, and thereby windows to about {} kB; \
+             where paths hold more, raise its third number",
+            most / 1024,
+            most / 2048
+        ));
+    }
 }
 
 fn status(args: &StatusArgs) -> Result<(), Failure> {
@@ -325,54 +295,21 @@ fn status(args: &StatusArgs) -> Result<(), Failure> {
         true => Some(Object::adopt(pins).and_then(|object| object.counters()).map_err(failed)?),
         false => None,
     };
-    let daemon = fs::read_to_string(STATE).unwrap_or_default();
-    let daemon: serde_json::Value = serde_json::from_str(&daemon).unwrap_or_default();
-    if args.json {
-        return output::print_json(&json!({
-            "loaded": counters.is_some(),
-            "counters": counters.as_ref().map(of_counters),
-            "daemon": daemon,
-        }));
-    }
-    let Some(counters) = counters else { return output::print("not loaded\n") };
-    let mut text = match daemon["row"].as_str() {
-        Some(row) => format!("{:<14} {row}\n", "row"),
-        None => "no daemon: connections have NewReno\n".to_owned(),
-    };
-    for connection in daemon["connections"].as_array().into_iter().flatten() {
-        text += &format!("{connection}\n");
-    }
-    let serde_json::Value::Object(all) = of_counters(&counters) else { return Ok(()) };
-    for (name, value) in all {
-        text += &format!("{name:<14} {value}\n");
-    }
-    output::print(&text)
-}
-
-fn of_counters(counters: &Counters) -> serde_json::Value {
-    json!({
-        "opened": counters.opened,
-        "closed": counters.closed,
-        "without_slot": counters.without_slot,
-        "acks": counters.acks,
-        "driven": counters.driven,
-        "newreno": counters.newreno,
-        "reports": counters.reports,
-        "dropped": counters.dropped,
-        "timeouts": counters.timeouts,
-        "takeovers": counters.takeovers,
-    })
+    // A daemon that lives holds the lock.
+    let state = File::open(STATE).ok().filter(|state| state.try_lock_shared().is_err());
+    let state = state.and_then(|_| fs::read_to_string(STATE).ok()).unwrap_or_default();
+    let daemon: serde_json::Value = serde_json::from_str(&state).unwrap_or_default();
+    show::status(counters.as_ref(), &daemon, args.json)
 }
 
 fn unload() -> Result<(), Failure> {
-    let pins = Path::new(PINS);
-    if let Ok(state) = File::open(STATE) {
-        restore(remembered(&state).as_deref());
-        // That of a daemon which was killed: a living one notices that it has nothing to drive.
-        let _ = fs::remove_file(STATE);
+    let state = File::open(STATE);
+    let undo = state.as_ref().map(loaded::remembered).unwrap_or_default();
+    if !Object::is_loaded(Path::new(PINS)) && undo.is_empty() {
+        return output::print("not loaded\n");
     }
-    match Object::is_loaded(pins) {
-        true => Object::unload(pins).map_err(failed),
-        false => output::print("not loaded\n"),
-    }
+    // The state of a daemon that was killed: a living one notices that it has nothing to drive.
+    let _ = fs::remove_file(STATE);
+    loaded::take_out(&undo);
+    Ok(())
 }

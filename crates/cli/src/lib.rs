@@ -283,6 +283,8 @@ fn given(command: Option<&Command>) -> Result<Given, Failure> {
         Some(Command::Emulate(args)) => Some(args.web()),
         Some(Command::Router(args)) => Some(args.web()),
         Some(Command::Perf(args)) => Some(args.web()),
+        #[cfg(feature = "kernel")]
+        Some(Command::Kernel(args)) => args.web(),
         _ => None,
     };
     let listener = web.map_or(Ok(None), web::WebArgs::listen)?;
@@ -333,7 +335,7 @@ fn dispatch(cli: Cli, given: Given, python: &Python<'_>) -> Result<(), Failure> 
         #[cfg(target_os = "linux")]
         Some(Command::Perf(args)) => perf::perf(&args, given.listener, quiet),
         #[cfg(all(target_os = "linux", feature = "kernel"))]
-        Some(Command::Kernel(args)) => kernel::kernel(&args, quiet),
+        Some(Command::Kernel(args)) => kernel::kernel(&args, given.listener, quiet),
         #[cfg(all(target_os = "linux", feature = "deploy"))]
         Some(Command::Serve(args)) => services::serve(&args, quiet),
         #[cfg(all(target_os = "linux", feature = "deploy"))]

@@ -3,8 +3,9 @@
 set -eu
 cd "$(dirname "$0")"
 out=${1:-.}
-for program in windward select; do
+for source in *.bpf.c; do
+    object="$out/${source%.c}.o"
     clang -g -O2 -Wall -Werror -target bpf -mcpu=v3 -D__TARGET_ARCH_x86 -fdebug-compilation-dir=. \
-        -c $program.bpf.c -o "$out/$program.bpf.o"
-    llvm-strip -g "$out/$program.bpf.o"
+        -c "$source" -o "$object"
+    llvm-strip -g "$object"
 done

@@ -18,6 +18,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #define SLOTS 4096
 #define NO_SLOT 0xffffffffU
 #define NO_THRESHOLD 0x7fffffffU
+#define RETRY_NS 1000000000 /* between two attempts to get a slot */
 #define DELAYED_NS 20000000 /* half of Linux's least delay of an ACK */
 
 /* Settings of the loader. */
@@ -67,6 +68,7 @@ struct connection {
 	__u32 recovery; /* snd_nxt at the latest reduction by NewReno */
 	__u32 acks;
 	__u32 rtt_us, latest_rtt_us; /* latest RTT; 0 if there is none since the report, or at all */
+	__u8 is_new; /* it had sent nothing when it got this controller */
 	__u8 driven; /* by the daemon */
 	__u8 in_recovery;
 };
@@ -121,7 +123,9 @@ static __always_inline __u32 half(__u32 window)
 	return window < 4 ? 2 : window >> 1;
 }
 
-static __always_inline void report(struct sock *sk, struct connection *c, __u32 kind, __u64 now)
+/* The counters are those before `acked` packets arrived and `losses` were found. */
+static __always_inline void report(struct sock *sk, struct connection *c, __u32 kind, __u64 now,
+				   __u32 acked, __u32 losses)
 {
 	struct tcp_sock *tp = tcp(sk);
 	struct event *e;
@@ -142,13 +146,13 @@ static __always_inline void report(struct sock *sk, struct connection *c, __u32 
 	e->sent_us = tp->first_tx_mstamp;
 	e->slot = c->slot;
 	e->kind = kind;
-	e->delivered = tp->delivered;
+	e->delivered = tp->delivered - acked;
 	e->delivered_ce = tp->delivered_ce;
-	e->lost = tp->lost;
+	e->lost = tp->lost - losses;
 	e->sent = tp->data_segs_out;
-	e->packets_out = tp->packets_out;
+	e->packets_out = tp->packets_out + acked;
 	e->sacked_out = tp->sacked_out;
-	e->lost_out = tp->lost_out;
+	e->lost_out = tp->lost_out - losses;
 	e->retrans_out = tp->retrans_out;
 	e->srtt_us = tp->srtt_us >> 3;
 	e->mss = tp->mss_cache;
@@ -164,9 +168,27 @@ static __always_inline void report(struct sock *sk, struct connection *c, __u32 
 		__builtin_memcpy(e->remote, &sk->__sk_common.skc_daddr, 4);
 	else
 		bpf_probe_read_kernel(e->remote, sizeof(e->remote), &sk->__sk_common.skc_v6_daddr);
-	c->acks = c->rtt_us = 0;
 	COUNT(reports);
 	bpf_ringbuf_submit(e, 0);
+}
+
+/* Takes a slot once the connection sends, and tries again each second if there is none. */
+static __always_inline void open_slot(struct sock *sk, struct connection *c, __u32 acked, __u32 losses,
+				      __u64 now)
+{
+	__u32 slot;
+
+	if (c->reported_ns && now - c->reported_ns < RETRY_NS)
+		return;
+	if (bpf_map_pop_elem(&slots, &slot)) {
+		if (!c->reported_ns)
+			COUNT(without_slot);
+		c->reported_ns = now;
+		return;
+	}
+	c->slot = slot;
+	report(sk, c, c->is_new && !c->reported_ns ? OPEN : ACK, now, acked, losses);
+	c->reported_ns = 0; /* and this ACK is reported at once */
 }
 
 SEC("struct_ops")
@@ -174,7 +196,6 @@ void BPF_PROG(start, struct sock *sk)
 {
 	struct tcp_sock *tp = tcp(sk);
 	struct connection *c = bpf_sk_storage_get(&connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	__u32 slot = NO_SLOT;
 
 	if (!c)
 		return;
@@ -182,17 +203,13 @@ void BPF_PROG(start, struct sock *sk)
 	c->id = __sync_fetch_and_add(&last_id, 1) + 1;
 	c->lost = tp->lost;
 	c->delivered_ce = tp->delivered_ce;
-	if (bpf_map_pop_elem(&slots, &slot)) {
-		slot = NO_SLOT;
-		COUNT(without_slot);
-	}
-	c->slot = slot;
+	c->slot = NO_SLOT;
+	c->is_new = !tp->data_segs_out;
 	COUNT(opened);
-	tp->snd_ssthresh = NO_THRESHOLD;
+	if (c->is_new)
+		tp->snd_ssthresh = NO_THRESHOLD;
 	/* An earlier controller of the connection may have set another. */
 	sk->sk_pacing_rate = ~0UL;
-	if (slot != NO_SLOT)
-		report(sk, c, OPEN, bpf_ktime_get_ns());
 }
 
 SEC("struct_ops")
@@ -208,7 +225,7 @@ void BPF_PROG(release, struct sock *sk)
 	slot = c->slot;
 	if (slot == NO_SLOT)
 		return;
-	report(sk, c, CLOSE, bpf_ktime_get_ns());
+	report(sk, c, CLOSE, bpf_ktime_get_ns(), 0, 0);
 	a = bpf_map_lookup_elem(&answers, &slot);
 	if (a)
 		a->connection = 0;
@@ -239,7 +256,7 @@ static __always_inline bool obey(struct sock *sk, struct connection *c, __u32 ac
 	window = a->window;
 	if (!window)
 		return 0;
-	/* A window after NewReno comes back as in slow start. */
+	/* A window after NewReno or a timeout comes back as in slow start (RFC 5681 section 3.1). */
 	if (!c->driven && window > tp->snd_cwnd + acked)
 		window = tp->snd_cwnd + acked;
 	else
@@ -332,12 +349,15 @@ static __always_inline void on_ack(struct sock *sk, __u32 ack, const struct rate
 	c->acks++;
 	see_rtt(tp, c, rs, now);
 	if (c->slot == NO_SLOT)
+		open_slot(sk, c, rs->acked_sacked, losses, now);
+	if (c->slot == NO_SLOT)
 		return;
 	/* srtt_us is in eighths, and the gap a sixteenth of it. */
 	gap = (tp->srtt_us >> 7) < least_gap_us ? least_gap_us : tp->srtt_us >> 7;
 	if (losses || tp->delivered_ce != c->delivered_ce || now - c->reported_ns >= gap * 1000) {
 		c->delivered_ce = tp->delivered_ce;
-		report(sk, c, ACK, now);
+		report(sk, c, ACK, now, 0, 0);
+		c->acks = c->rtt_us = 0;
 	}
 }
 
@@ -368,8 +388,9 @@ void BPF_PROG(set_state, struct sock *sk, __u8 state)
 	if (!c)
 		return;
 	COUNT(timeouts);
+	c->driven = 0;
 	if (c->slot != NO_SLOT)
-		report(sk, c, TIMEOUT, bpf_ktime_get_ns());
+		report(sk, c, TIMEOUT, bpf_ktime_get_ns(), 0, 0);
 }
 
 SEC("struct_ops")

@@ -88,11 +88,9 @@ impl Connection {
             timeout_at: None,
             adopting,
         };
-        if adopting {
-            let sent = connection.time(event.now_us.saturating_sub(event.srtt_us.into()));
-            for _ in 0..u64::from(event.in_flight).min(MOST) {
-                connection.push(sent, mtu.into());
-            }
+        let sent = connection.time(event.now_us.saturating_sub(event.srtt_us.into()));
+        for _ in 0..u64::from(event.in_flight).min(MOST) {
+            connection.push(sent, mtu.into());
         }
         connection
     }

@@ -4,7 +4,9 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use hdrhistogram::Histogram;
 use libbpf_rs::RingBufferBuilder;
+use rustix::time::{ClockId, clock_gettime};
 use windward_core::endpoint::driver::Driver;
 use windward_core::protocols::Protocol;
 
@@ -26,6 +28,9 @@ impl Row {
     }
 }
 
+/// The oldest age that is told apart, microseconds.
+const OLDEST_US: u64 = 60_000_000;
+
 /// Longest wait for a report, after which the flag to stop is read.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
@@ -38,13 +43,20 @@ pub struct Daemon<'a> {
     connections: Vec<Option<Box<Connection>>>,
     /// The first refusal of an answer.
     trouble: Option<KernelError>,
+    ages: Histogram<u32>,
 }
 
 impl<'a> Daemon<'a> {
     /// A daemon with this controller for every connection.
     pub fn new(object: &'a Object, row: Row) -> Self {
         let connections = (0..SLOTS).map(|_| None).collect();
-        Daemon { object, row, connections, trouble: None }
+        let ages = Histogram::new_with_bounds(1, OLDEST_US, 2).expect("the bounds are valid");
+        Daemon { object, row, connections, trouble: None, ages }
+    }
+
+    /// Ages of windows when they could be used, microseconds since the ACK.
+    pub fn ages(&self) -> &Histogram<u32> {
+        &self.ages
     }
 
     /// The connections in progress.
@@ -95,5 +107,8 @@ impl<'a> Daemon<'a> {
         if let Err(why) = self.object.answer(event.slot, &answer) {
             self.trouble.get_or_insert(why);
         }
+        let now = clock_gettime(ClockId::Monotonic);
+        let now_us = now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1000;
+        self.ages.saturating_record(now_us.saturating_sub(event.now_us).max(1));
     }
 }

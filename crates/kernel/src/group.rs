@@ -70,6 +70,22 @@ impl Groups {
         Ok(Groups { path, mounted: Some(place) })
     }
 
+    /// Number of groups above this one.
+    ///
+    /// # Errors
+    /// If the path is no group of version 2.
+    pub(crate) fn level(group: &Path) -> Result<i32, KernelError> {
+        let wrong = |why| KernelError::File { path: group.to_owned(), why };
+        let group = fs::canonicalize(group).map_err(wrong)?;
+        let top = mounted("cgroup2").unwrap_or_default();
+        let below = group.strip_prefix(&top).ok().filter(|_| group.join("cgroup.procs").exists());
+        let below = below.ok_or_else(|| {
+            let why = "no control group of version 2";
+            KernelError::File { path: group.clone(), why: io::Error::other(why) }
+        })?;
+        Ok(below.components().count() as i32)
+    }
+
     /// The group of all programs.
     pub fn path(&self) -> &Path {
         &self.path

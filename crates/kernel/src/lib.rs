@@ -10,11 +10,14 @@
 //! - `object`: the program in the kernel: what the running one lacks, load, pins, counters.
 //! - `daemon`: reads reports and writes answers.
 //! - `group`: which connections have the controller, by control groups.
+//! - `existing`: another controller for connections in progress.
 
 mod connection;
 #[cfg(target_os = "linux")]
 mod daemon;
 mod event;
+#[cfg(target_os = "linux")]
+mod existing;
 #[cfg(target_os = "linux")]
 mod group;
 #[cfg(target_os = "linux")]
@@ -24,6 +27,8 @@ pub use connection::{Answer, Connection};
 #[cfg(target_os = "linux")]
 pub use daemon::{Daemon, Row};
 pub use event::{Event, Kind};
+#[cfg(target_os = "linux")]
+pub use existing::{CONTROLLER, Existing};
 #[cfg(target_os = "linux")]
 pub use group::{Group, Groups, Selection, mount_bpf};
 #[cfg(target_os = "linux")]

@@ -172,7 +172,7 @@ impl Object {
     /// Loads the program and pins it under this path of a file system of BPF.
     ///
     /// # Errors
-    /// If the kernel lacks something or refuses it, or the path exists.
+    /// If the kernel lacks something or refuses it, or the path cannot be made.
     pub fn load(pins: &Path, settings: &Settings) -> Result<Self, KernelError> {
         let abilities = Abilities::of_this_kernel()?;
         let mut open =
@@ -184,6 +184,10 @@ impl Object {
         choose(&mut open, name, &abilities, settings)?;
         let mut object = open.load().map_err(refused("load the program"))?;
         let file = |why| KernelError::File { path: pins.to_owned(), why };
+        if pins.exists() {
+            // Of a load that was killed before its end.
+            fs::remove_dir_all(pins).map_err(file)?;
+        }
         fs::create_dir(pins).map_err(file)?;
         let pinned = (|| {
             let mut maps = Vec::new();

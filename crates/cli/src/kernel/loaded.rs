@@ -1,0 +1,314 @@
+//! The program in the kernel while a command has it, and what is undone at the end.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use serde::{Deserialize, Serialize};
+use windward_kernel::{CONTROLLER, Daemon, Existing, Object, Row, Settings};
+
+use super::failed;
+use super::show::{self, Show};
+use crate::clock::Stopwatch;
+use crate::failure::Failure;
+use crate::output;
+
+/// Where the program is pinned in the file system of BPF.
+pub(super) const PINS: &str = "/sys/fs/bpf/windward";
+
+/// The state of the daemon, as JSON. The daemon holds a lock on it.
+pub(super) const STATE: &str = "/run/windward-kernel.json";
+
+/// The controller of new connections of a network namespace.
+const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
+
+/// Time between two writings of the state.
+const TELLING: Duration = Duration::from_secs(1);
+
+/// A change outside of this program, which is undone at the end.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Undo {
+    /// The default controller of a network namespace, that of the program if it has no path.
+    Default { namespace: Option<PathBuf>, before: String },
+    /// A route, by the arguments of `ip` that give it back.
+    Route { arguments: Vec<String> },
+}
+
+impl Undo {
+    fn undo(&self) {
+        let undone = match self {
+            Undo::Default { namespace, before } => in_namespace(namespace.as_deref(), || {
+                fs::write(DEFAULT, before).map_err(|why| format!("{DEFAULT}: {why}"))
+            }),
+            Undo::Route { arguments } => ip(arguments).map(drop),
+        };
+        if let Err(why) = undone {
+            output::note(&format!("warning: {} is not as before: {why}", self.subject()));
+        }
+    }
+
+    fn subject(&self) -> String {
+        match self {
+            Undo::Default { namespace: None, before } => {
+                format!("the default controller, `{before}`,")
+            }
+            Undo::Default { namespace: Some(path), before } => {
+                format!("the default controller of {}, `{before}`,", path.display())
+            }
+            Undo::Route { arguments } => format!("a route (`ip {}`)", arguments.join(" ")),
+        }
+    }
+}
+
+/// Calls this in a network namespace, or here.
+pub(super) fn in_namespace<T: Send>(
+    path: Option<&Path>,
+    call: impl FnOnce() -> Result<T, String> + Send,
+) -> Result<T, String> {
+    let Some(path) = path else { return call() };
+    let wrong = |why: std::io::Error| format!("network namespace {}: {why}", path.display());
+    let namespace = File::open(path).map_err(wrong)?;
+    thread::scope(|scope| {
+        let inside = scope.spawn(|| {
+            use std::os::fd::AsFd;
+            move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
+                .map_err(|why| wrong(why.into()))?;
+            call()
+        });
+        inside.join().unwrap_or_else(|_| Err("a thread ended".to_owned()))
+    })
+}
+
+/// Calls `ip` and returns what it says.
+fn ip(arguments: &[String]) -> Result<String, String> {
+    let output = Command::new("ip").args(arguments).output();
+    let output = output.map_err(|why| format!("cannot run ip (package iproute2): {why}"))?;
+    if !output.status.success() {
+        let why = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("ip {}: {}", arguments.join(" "), why.trim()));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The program in the kernel, which is taken out when this is dropped. Nobody else drives it while
+/// this process holds the lock.
+pub(crate) struct Loaded {
+    object: Object,
+    state: File,
+    name: String,
+    undo: Vec<Undo>,
+}
+
+impl Loaded {
+    /// Loads the program for the row of that name, or takes over the one that a daemon which was
+    /// killed has left, with its connections.
+    pub(crate) fn new(name: &str, for_everybody: bool) -> Result<Self, Failure> {
+        let file = |why: std::io::Error| failed(format!("{STATE}: {why}"));
+        let state = File::options().write(true).read(true).create(true).truncate(false).open(STATE);
+        let state = state.map_err(file)?;
+        if state.try_lock().is_err() {
+            return Err(Failure::Failed(
+                "another `windward kernel` drives connections; end it first".to_owned(),
+            ));
+        }
+        let pins = Path::new(PINS);
+        windward_kernel::mount_bpf().map_err(failed)?;
+        let settings = Settings { for_everybody, ..Settings::default() };
+        let object = match Object::is_loaded(pins) {
+            true => Object::adopt(pins),
+            false => Object::load(pins, &settings),
+        };
+        let object = object.map_err(failed)?;
+        let undo = remembered(&state);
+        Ok(Loaded { object, state, name: name.to_owned(), undo })
+    }
+
+    /// Remembers what is to be undone, also by another process if this one is killed.
+    fn remember(&mut self, undo: Undo) -> Result<(), Failure> {
+        self.undo.push(undo);
+        self.write(&serde_json::json!({ "row": self.name, "undo": self.undo }))
+            .map_err(|why| failed(format!("{STATE}: {why}")))
+    }
+
+    fn write(&self, state: &serde_json::Value) -> std::io::Result<()> {
+        self.state.set_len(0)?;
+        self.state.write_all_at(state.to_string().as_bytes(), 0)
+    }
+
+    /// Makes the controller the default of a network namespace.
+    pub(super) fn set_default(&mut self, namespace: Option<&Path>) -> Result<(), Failure> {
+        let file = |why: std::io::Error| format!("{DEFAULT}: {why}");
+        let before = in_namespace(namespace, || fs::read_to_string(DEFAULT).map_err(file));
+        let before = before.map_err(failed)?.trim().to_owned();
+        // A daemon that was killed has left it so.
+        if before != CONTROLLER {
+            self.remember(Undo::Default { namespace: namespace.map(Path::to_owned), before })?;
+        }
+        in_namespace(namespace, || fs::write(DEFAULT, CONTROLLER).map_err(file)).map_err(failed)
+    }
+
+    /// Makes the controller that of new connections over the route to this prefix. If there is none
+    /// of its own, it gets one beside the route that it has now.
+    pub(super) fn set_route(&mut self, prefix: &str) -> Result<(), Failure> {
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let family = if prefix.contains(':') { "-6" } else { "-4" };
+        let call = |words: &[&str]| {
+            let all = [&[family, "route"], words].concat();
+            ip(&all.into_iter().map(str::to_owned).collect::<Vec<_>>()).map_err(failed)
+        };
+        let found = call(&["show", "exact", prefix])?;
+        let (route, undo) = match found.lines().next() {
+            Some(line) => {
+                let route = lasting(&words(line));
+                (route.clone(), [words(&format!("{family} route replace")), route].concat())
+            }
+            None => {
+                let address = prefix.split('/').next().unwrap_or(prefix);
+                let by = call(&["get", address])?;
+                let by = words(by.lines().next().unwrap_or_default());
+                let value = |key: &str| {
+                    let at = by.iter().position(|word| word == key)?;
+                    Some([key.to_owned(), by.get(at + 1)?.clone()])
+                };
+                let way = ["via", "dev"].into_iter().filter_map(value).flatten();
+                let route = std::iter::once(prefix.to_owned()).chain(way).collect();
+                (route, words(&format!("{family} route del {prefix}")))
+            }
+        };
+        let own = route.windows(2).any(|pair| pair == ["congctl", CONTROLLER]);
+        if !own {
+            self.remember(Undo::Route { arguments: undo })?;
+        }
+        let new = [words(&format!("{family} route replace")), without(route, "congctl")].concat();
+        ip(&[new, words(&format!("congctl {CONTROLLER}"))].concat()).map(drop).map_err(failed)
+    }
+
+    /// Drives connections until the flag is set, or the program was taken out.
+    pub(super) fn drive(
+        &mut self,
+        row: Row,
+        stop: &AtomicBool,
+        mut show: Show,
+    ) -> Result<(), Failure> {
+        let mut gone = false;
+        let this = &mut *self;
+        let mut told = Stopwatch::start();
+        Daemon::new(&this.object, row)
+            .run(stop, |daemon| {
+                show.look(&this.object, daemon);
+                if told.elapsed() < TELLING {
+                    return;
+                }
+                told = Stopwatch::start();
+                gone = !Object::is_loaded(this.object.pins());
+                if gone {
+                    stop.store(true, Ordering::Relaxed);
+                }
+                // A state that cannot be written is not shown.
+                let _ = this.write(&show::state(&this.name, &this.undo, daemon));
+            })
+            .map_err(failed)?;
+        match gone {
+            true => {
+                Err(Failure::Failed("the controller was taken out by another process".to_owned()))
+            }
+            false => Ok(()),
+        }
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        take_out(&self.undo);
+        let _ = fs::remove_file(STATE);
+    }
+}
+
+/// A route as `ip` shows it, as `ip` takes it.
+fn lasting(route: &[String]) -> Vec<String> {
+    let states = ["linkdown", "dead", "offload", "trap", "rt_offload", "rt_trap"];
+    let route = route.iter().filter(|word| !states.contains(&word.as_str()));
+    without(route.cloned().collect(), "expires")
+}
+
+/// A route without this key and its value.
+fn without(mut route: Vec<String>, key: &str) -> Vec<String> {
+    if let Some(at) = route.iter().position(|word| word == key) {
+        route.drain(at..route.len().min(at + 2));
+    }
+    route
+}
+
+/// What a daemon that was killed has left to undo, by the state.
+pub(super) fn remembered(mut state: &File) -> Vec<Undo> {
+    let mut text = String::new();
+    let read = state.read_to_string(&mut text);
+    let state: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+    let undo = read.ok().and_then(|_| serde_json::from_value(state["undo"].clone()).ok());
+    undo.unwrap_or_default()
+}
+
+/// Undoes changes, gives connections the default controller, and takes the program out.
+pub(super) fn take_out(undo: &[Undo]) {
+    undo.iter().rev().for_each(Undo::undo);
+    let pins = Path::new(PINS);
+    if !Object::is_loaded(pins) {
+        return;
+    }
+    let others = undo.iter().filter_map(|undo| match undo {
+        Undo::Default { namespace, .. } => namespace.as_deref(),
+        Undo::Route { .. } => None,
+    });
+    for namespace in [None].into_iter().chain(others.map(Some)) {
+        // Where it cannot be done, connections keep NewReno until they end.
+        let _ = in_namespace(namespace, || {
+            let default = fs::read_to_string(DEFAULT).map_err(|why| why.to_string())?;
+            let ours = Existing { controller: Some(CONTROLLER), ..Existing::default() };
+            ours.give(default.trim()).map_err(|why| why.to_string())
+        });
+    }
+    if let Err(why) = Object::unload(pins) {
+        output::note(&why.to_string());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_route_is_given_back_as_it_was() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let shown = words("192.0.2.0/24 via 198.51.100.1 dev eth0 expires 590sec linkdown");
+        assert_eq!(lasting(&shown), words("192.0.2.0/24 via 198.51.100.1 dev eth0"));
+        let set = words("default via 198.51.100.1 dev eth0 congctl bbr metric 100");
+        let bare = words("default via 198.51.100.1 dev eth0 metric 100");
+        assert_eq!(without(set, "congctl"), bare);
+        assert_eq!(
+            without(words("default dev eth0 congctl"), "congctl"),
+            words("default dev eth0")
+        );
+    }
+
+    #[test]
+    fn what_is_to_be_undone_survives_in_the_state() {
+        let undo = [
+            Undo::Default { namespace: Some("/run/netns/a".into()), before: "bbr".to_owned() },
+            Undo::Route { arguments: vec!["route".to_owned(), "del".to_owned()] },
+        ];
+        let file = tempfile::tempfile().unwrap();
+        let state = serde_json::json!({ "undo": undo }).to_string();
+        file.write_all_at(state.as_bytes(), 0).unwrap();
+        assert_eq!(format!("{:?}", remembered(&file)), format!("{undo:?}"));
+        // Another version's state, or none.
+        file.set_len(9).unwrap();
+        assert!(remembered(&file).is_empty());
+    }
+}
