@@ -62,7 +62,9 @@ class Protocol:
         feedback: Information in packets that acknowledgments echo.
         router: Router that it needs.
         quic: What of it runs in a QUIC stack: "whole", "partly" or "no".
-        quic_reason: Why not all of it does; empty if all does.
+        quic_reason: The reason.
+        kernel: What of it runs in the TCP of a Linux kernel: "partly" or "no".
+        kernel_reason: The reason.
     """
 
     name: str
@@ -75,6 +77,8 @@ class Protocol:
     router: str
     quic: str
     quic_reason: str
+    kernel: str
+    kernel_reason: str
 
     def explain(self) -> str:
         """Page of the documentation, as Markdown."""

@@ -1,6 +1,6 @@
 //! `windward explain`: the parts of a protocol, each with its source.
 
-use windward_core::endpoint::driver::{Support, support};
+use windward_core::endpoint::driver::{Host, Support, support};
 use windward_core::protocols::{self, PROTOCOLS, Protocol};
 use windward_report::explain;
 use windward_report::protocol_pages::Pages;
@@ -111,16 +111,16 @@ fn parts(protocol: &Protocol) -> String {
         )
     });
     let without = without.unwrap_or_default();
-    let (quic, why) = support(protocol);
-    let quic = match quic {
-        Support::Whole => "\nIn QUIC: whole",
-        Support::Partly => "\nIn QUIC: partly",
-        Support::None => "\nNot in QUIC",
-    };
+    let hosts = [(Host::Quic, "QUIC"), (Host::Kernel, "the kernel's TCP")];
+    let hosts = hosts.map(|(host, name)| match support(protocol, host) {
+        (Support::None, why) => format!("\nNot in {name}: {why}.\n"),
+        (how, why) => format!("\nIn {name}: {}: {why}.\n", how.word()),
+    });
+    let hosts = hosts.concat();
     let references = explain::references(protocol).into_iter();
     let references: String = references.map(|(key, title)| format!("\n{key}: {title}")).collect();
     format!(
-        "{} ({})\n{}\n\n{}{without}{quic}: {why}.\n{references}",
+        "{} ({})\n{}\n\n{}{without}{hosts}{references}",
         protocol.name,
         protocol.source,
         protocol.summary,

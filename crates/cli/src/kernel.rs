@@ -290,6 +290,7 @@ fn tell_limits() {
 }
 
 fn status(args: &StatusArgs) -> Result<(), Failure> {
+    windward_kernel::check_rights(false).map_err(failed)?;
     let pins = Path::new(PINS);
     let counters = match Object::is_loaded(pins) {
         true => Some(Object::adopt(pins).and_then(|object| object.counters()).map_err(failed)?),
@@ -303,6 +304,7 @@ fn status(args: &StatusArgs) -> Result<(), Failure> {
 }
 
 fn unload() -> Result<(), Failure> {
+    windward_kernel::check_rights(false).map_err(failed)?;
     let state = File::open(STATE);
     let undo = state.as_ref().map(loaded::remembered).unwrap_or_default();
     if !Object::is_loaded(Path::new(PINS)) && undo.is_empty() {

@@ -84,15 +84,24 @@ pub(crate) fn list(args: &Args) -> Result<(), Failure> {
         "feedback",
         "router",
         "QUIC",
+        "kernel",
         "source",
     ]);
     for row in &rows {
         // In Markdown, names are code.
         let name = if args.markdown { format!("`{}`", row.name) } else { row.name.to_owned() };
         let &ProtocolRow {
-            window, recovery, discrimination, feedback, router, quic, source, ..
+            window,
+            recovery,
+            discrimination,
+            feedback,
+            router,
+            quic,
+            kernel,
+            source,
+            ..
         } = row;
-        let cells = [window, recovery, discrimination, feedback, router, quic, source];
+        let cells = [window, recovery, discrimination, feedback, router, quic, kernel, source];
         table.row(std::iter::once(name).chain(cells.map(str::to_owned)));
     }
     if args.markdown {

@@ -308,10 +308,10 @@ static __always_inline void see_rtt(struct tcp_sock *tp, struct connection *c,
 				    const struct rate_sample *rs, __u64 now)
 {
 	__u64 since = now - c->acked_ns;
-	__u32 rtt = rs->rtt_us;
+	__u32 rtt = rs->rtt_us > 0 ? rs->rtt_us : 1; /* loopback is faster than the clock */
 
 	c->acked_ns = now;
-	if (rs->rtt_us <= 0 || rs->is_ack_delayed)
+	if (rs->rtt_us < 0 || rs->is_ack_delayed)
 		return;
 	if (rs->acked_sacked == 1 && !tp->sacked_out && since >= DELAYED_NS &&
 	    rtt > c->latest_rtt_us + 1000 && now - c->rtt_ns < (__u64)(tp->srtt_us >> 3) * 1000)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use libbpf_rs::RingBufferBuilder;
 use rustix::time::{ClockId, clock_gettime};
-use windward_core::endpoint::driver::Driver;
+use windward_core::endpoint::driver::{Driver, Host, obstacle};
 use windward_core::protocols::Protocol;
 
 use crate::connection::Connection;
@@ -24,6 +24,7 @@ impl Row {
     /// # Errors
     /// The reason why it cannot, as a sentence without a capital or a full stop.
     pub fn of(protocol: &Protocol) -> Result<Self, String> {
+        obstacle(protocol, Host::Kernel).map_or(Ok(()), Err)?;
         Driver::check(protocol).map(|()| Row(*protocol))
     }
 }
@@ -106,6 +107,10 @@ impl<'a> Daemon<'a> {
         let answer = connection.on_event(&event);
         if let Err(why) = self.object.answer(event.slot, &answer) {
             self.trouble.get_or_insert(why);
+        }
+        // At a timeout the kernel's clock is that of the ACK before.
+        if event.kind != Kind::Ack {
+            return;
         }
         let now = clock_gettime(ClockId::Monotonic);
         let now_us = now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1000;

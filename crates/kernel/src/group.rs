@@ -26,6 +26,7 @@ impl Selection {
     /// If it is not a group of version 2, or the kernel refuses the program.
     pub fn of(group: &Path, port: Option<u16>) -> Result<Self, KernelError> {
         let file = |why| KernelError::File { path: group.to_owned(), why };
+        Groups::level(group)?;
         let mut open =
             ObjectBuilder::default().open_memory(PROGRAM).map_err(refused("open the program"))?;
         for mut map in open.maps_mut() {
@@ -100,12 +101,28 @@ impl Drop for Groups {
     }
 }
 
-/// Mounts the file system of BPF at /sys/fs/bpf, if it is not there.
+/// Where the file system of BPF belongs.
+const BPF: &str = "/sys/fs/bpf";
+
+/// Mounts the file system of BPF at /sys/fs/bpf, and returns true, if it is not there.
 ///
 /// # Errors
 /// If it cannot be mounted.
-pub fn mount_bpf() -> Result<(), KernelError> {
-    if mounted("bpf").is_some() { Ok(()) } else { mount("bpf", Path::new("/sys/fs/bpf")) }
+pub fn mount_bpf() -> Result<bool, KernelError> {
+    let is_there = mounted("bpf").is_some();
+    if !is_there {
+        mount("bpf", Path::new(BPF))?;
+    }
+    Ok(!is_there)
+}
+
+/// Unmounts it, if nobody has pinned anything there.
+pub fn unmount_bpf() {
+    let pins = fs::read_dir(BPF).into_iter().flatten().flatten();
+    // The kernel's own files are maps.debug and progs.debug.
+    if !pins.map(|pin| pin.path()).any(|pin| pin.extension().is_none_or(|end| end != "debug")) {
+        let _ = rustix::mount::unmount(BPF, UnmountFlags::empty());
+    }
 }
 
 /// Where a file system of this kind is mounted.

@@ -30,6 +30,6 @@ pub use event::{Event, Kind};
 #[cfg(target_os = "linux")]
 pub use existing::{CONTROLLER, Existing};
 #[cfg(target_os = "linux")]
-pub use group::{Group, Groups, Selection, mount_bpf};
+pub use group::{Group, Groups, Selection, mount_bpf, unmount_bpf};
 #[cfg(target_os = "linux")]
-pub use object::{Counters, KernelError, Object, Settings};
+pub use object::{Counters, KernelError, Object, Settings, check_rights};

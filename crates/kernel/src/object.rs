@@ -27,6 +27,8 @@ const NON_RESTRICTED: u32 = 1;
 pub enum KernelError {
     /// The kernel lacks something, by name.
     Lacks(String),
+    /// This process lacks these capabilities.
+    Rights(String),
     /// It refused a step.
     Refused {
         /// The step.
@@ -47,6 +49,9 @@ impl fmt::Display for KernelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             KernelError::Lacks(what) => write!(f, "this kernel lacks {what}"),
+            KernelError::Rights(names) => {
+                write!(f, "this needs root: the process lacks {names}")
+            }
             KernelError::Refused { step, why } => write!(f, "the kernel refused to {step}: {why}"),
             KernelError::File { path, why } => write!(f, "{}: {why}", path.display()),
         }
@@ -57,6 +62,28 @@ impl std::error::Error for KernelError {}
 
 pub(crate) fn refused(step: &'static str) -> impl Fn(libbpf_rs::Error) -> KernelError {
     move |why| KernelError::Refused { step, why: format!("{why:#}") }
+}
+
+/// Checks that this process may load programs, and with `network` that it may select connections.
+/// Names what it lacks.
+///
+/// # Errors
+/// If it has not the capabilities.
+pub fn check_rights(network: bool) -> Result<(), KernelError> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let held = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let held = held.and_then(|held| u64::from_str_radix(held.trim(), 16).ok()).unwrap_or(u64::MAX);
+    let has = |number: u32| held & (1 << number) != 0;
+    // capabilities(7). CAP_SYS_ADMIN has the first two.
+    let needed = [("CAP_BPF", 39, true), ("CAP_PERFMON", 38, true), ("CAP_NET_ADMIN", 12, network)];
+    let lacking = |(_, number, needed): &&(&str, u32, bool)| {
+        *needed && !has(*number) && !(*number != 12 && has(21))
+    };
+    let names: Vec<&str> = needed.iter().filter(lacking).map(|(name, ..)| *name).collect();
+    match names.as_slice() {
+        [] => Ok(()),
+        _ => Err(KernelError::Rights(names.join(", "))),
+    }
 }
 
 /// Settings of the program.
@@ -175,6 +202,7 @@ impl Object {
     /// If the kernel lacks something or refuses it, or the path cannot be made.
     pub fn load(pins: &Path, settings: &Settings) -> Result<Self, KernelError> {
         let abilities = Abilities::of_this_kernel()?;
+        libbpf_rs::set_print(None);
         let mut open =
             ObjectBuilder::default().open_memory(PROGRAM).map_err(refused("open the program"))?;
         let name = match abilities.control_arguments {

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
-use windward_core::endpoint::driver::{Driver, DriverSetup, Figures, Frame, Pacer, obstacle};
+use windward_core::endpoint::driver::{Driver, DriverSetup, Figures, Frame, Host, Pacer, obstacle};
 use windward_core::protocols::{PROTOCOLS, Protocol};
 use windward_core::units::{Duration, Time};
 
@@ -41,7 +41,7 @@ pub fn controller(protocol: &str) -> Result<Arc<WindwardConfig>, Unsuitable> {
         },
         None => format!("there is no protocol `{}`", protocol.escape_debug()),
     };
-    let rows = PROTOCOLS.iter().filter(|row| obstacle(row).is_none());
+    let rows = PROTOCOLS.iter().filter(|row| obstacle(row, Host::Quic).is_none());
     let names: Vec<&str> = rows.map(|row| row.name).collect();
     Err(Unsuitable(format!("{why}; take one of {}", names.join(", "))))
 }

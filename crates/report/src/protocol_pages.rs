@@ -9,7 +9,7 @@
 use std::fmt::Write;
 
 use windward_core::endpoint::EndpointConfig;
-use windward_core::endpoint::driver::support;
+use windward_core::endpoint::driver::{Host, support};
 use windward_core::network::RouterKind;
 use windward_core::part::{Parameters, Setting, Value};
 use windward_core::protocols::{PROTOCOLS, Protocol};
@@ -202,7 +202,7 @@ impl Pages {
                 page,
                 "| [{name}]({name}.md) | {window} | {recovery} | {discrimination} | {feedback} | \
                  {router} | {} | {} |",
-                support(protocol).0.word(),
+                support(protocol, Host::Quic).0.word(),
                 protocol.source
             );
         }

@@ -1,7 +1,7 @@
 //! Protocols and parts as rows, for `windward list --json`, Python and JavaScript.
 
 use serde::Serialize;
-use windward_core::endpoint::driver::support;
+use windward_core::endpoint::driver::{Host, support};
 use windward_core::media::MediaControllerConfig;
 use windward_core::network::{AqmConfig, RouterConfig, RouterKind};
 use windward_core::part::{AnyPart, Setting, Words};
@@ -30,6 +30,10 @@ pub struct ProtocolRow {
     pub quic: &'static str,
     /// The reason, as a sentence without a capital or a full stop.
     pub quic_reason: String,
+    /// How much of it runs in the TCP of a Linux kernel: `partly` (all but its recovery) or `no`.
+    pub kernel: &'static str,
+    /// The reason, as a sentence without a capital or a full stop.
+    pub kernel_reason: String,
 }
 
 /// A part of an axis.
@@ -90,7 +94,8 @@ impl ProtocolRow {
     fn new(protocol: &Protocol) -> Self {
         let [window, recovery, discrimination, feedback, router] =
             axes(protocol).map(|(_, part)| part.name);
-        let (quic, quic_reason) = support(protocol);
+        let (quic, quic_reason) = support(protocol, Host::Quic);
+        let (kernel, kernel_reason) = support(protocol, Host::Kernel);
         ProtocolRow {
             name: protocol.name,
             summary: protocol.summary,
@@ -102,6 +107,8 @@ impl ProtocolRow {
             router,
             quic: quic.word(),
             quic_reason,
+            kernel: kernel.word(),
+            kernel_reason,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use windward_core::endpoint::driver::{Pacer, obstacle};
+use windward_core::endpoint::driver::{Host, Pacer, obstacle};
 use windward_core::endpoint::window::ControllerConfig;
 use windward_core::part::AnyPart;
 use windward_core::protocols::{self, PROTOCOLS, Protocol};
@@ -177,7 +177,7 @@ pub(crate) fn with_controller<F: Family>(
 ) -> Result<Arc<dyn Stack>, String> {
     let whole = new_name::<F>(name)?;
     let protocol = Protocol { window: controller, ..*protocols::plain() };
-    if let Some(why) = obstacle(&protocol) {
+    if let Some(why) = obstacle(&protocol, Host::Quic) {
         return Err(format!("{whole} is not possible: {why}"));
     }
     let words = controller.words();
@@ -219,11 +219,13 @@ fn rows() -> impl Iterator<Item = &'static Protocol> {
         let same = |other: &&Protocol| {
             other.window == row.window && other.discrimination == row.discrimination
         };
-        before.iter().filter(same).any(|other| obstacle(other).is_none())
+        before.iter().filter(same).any(|other| obstacle(other, Host::Quic).is_none())
     };
     let rows = PROTOCOLS.iter().enumerate();
-    rows.filter(move |(at, row)| obstacle(row).is_none() && !known(row, &PROTOCOLS[..*at]))
-        .map(|(_, row)| row)
+    rows.filter(move |(at, row)| {
+        obstacle(row, Host::Quic).is_none() && !known(row, &PROTOCOLS[..*at])
+    })
+    .map(|(_, row)| row)
 }
 
 /// Rows of the protocol table that cannot run in a stack: the name that each would have there, and
@@ -231,7 +233,7 @@ fn rows() -> impl Iterator<Item = &'static Protocol> {
 pub(crate) fn refused<F: Family>() -> impl Iterator<Item = (String, &'static str)> {
     PROTOCOLS.iter().filter_map(|row| {
         // Made once and kept for the life of the program.
-        let why: &'static str = obstacle(row)?.leak();
+        let why: &'static str = obstacle(row, Host::Quic)?.leak();
         Some((format!("{}:{}", F::NAME, row.name), why))
     })
 }

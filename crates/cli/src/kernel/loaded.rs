@@ -39,6 +39,8 @@ pub(super) enum Undo {
     Default { namespace: Option<PathBuf>, before: String },
     /// A route, by the arguments of `ip` that give it back.
     Route { arguments: Vec<String> },
+    /// The file system of BPF, which was not mounted.
+    Mount,
 }
 
 impl Undo {
@@ -48,6 +50,8 @@ impl Undo {
                 fs::write(DEFAULT, before).map_err(|why| format!("{DEFAULT}: {why}"))
             }),
             Undo::Route { arguments } => ip(arguments).map(drop),
+            // The last step, after the pins are gone.
+            Undo::Mount => Ok(()),
         };
         if let Err(why) = undone {
             output::note(&format!("warning: {} is not as before: {why}", self.subject()));
@@ -63,6 +67,7 @@ impl Undo {
                 format!("the default controller of {}, `{before}`,", path.display())
             }
             Undo::Route { arguments } => format!("a route (`ip {}`)", arguments.join(" ")),
+            Undo::Mount => "/sys/fs/bpf".to_owned(),
         }
     }
 }
@@ -110,6 +115,7 @@ impl Loaded {
     /// Loads the program for the row of that name, or takes over the one that a daemon which was
     /// killed has left, with its connections.
     pub(crate) fn new(name: &str, for_everybody: bool) -> Result<Self, Failure> {
+        windward_kernel::check_rights(true).map_err(failed)?;
         let file = |why: std::io::Error| failed(format!("{STATE}: {why}"));
         let state = File::options().write(true).read(true).create(true).truncate(false).open(STATE);
         let state = state.map_err(file)?;
@@ -119,14 +125,19 @@ impl Loaded {
             ));
         }
         let pins = Path::new(PINS);
-        windward_kernel::mount_bpf().map_err(failed)?;
+        let mut undo = remembered(&state);
+        if windward_kernel::mount_bpf().map_err(failed)? {
+            undo.push(Undo::Mount);
+        }
         let settings = Settings { for_everybody, ..Settings::default() };
         let object = match Object::is_loaded(pins) {
             true => Object::adopt(pins),
             false => Object::load(pins, &settings),
         };
-        let object = object.map_err(failed)?;
-        let undo = remembered(&state);
+        let object = object.map_err(|why| {
+            take_out(&undo);
+            failed(why)
+        })?;
         Ok(Loaded { object, state, name: name.to_owned(), undo })
     }
 
@@ -255,16 +266,22 @@ pub(super) fn remembered(mut state: &File) -> Vec<Undo> {
     undo.unwrap_or_default()
 }
 
-/// Undoes changes, gives connections the default controller, and takes the program out.
+/// Undoes changes, and takes the program out.
 pub(super) fn take_out(undo: &[Undo]) {
     undo.iter().rev().for_each(Undo::undo);
-    let pins = Path::new(PINS);
-    if !Object::is_loaded(pins) {
-        return;
+    if Object::is_loaded(Path::new(PINS)) {
+        unload(undo);
     }
+    if undo.iter().any(|undo| matches!(undo, Undo::Mount)) {
+        windward_kernel::unmount_bpf();
+    }
+}
+
+/// Gives connections the default controller, and takes the program out.
+fn unload(undo: &[Undo]) {
     let others = undo.iter().filter_map(|undo| match undo {
         Undo::Default { namespace, .. } => namespace.as_deref(),
-        Undo::Route { .. } => None,
+        Undo::Route { .. } | Undo::Mount => None,
     });
     for namespace in [None].into_iter().chain(others.map(Some)) {
         // Where it cannot be done, connections keep NewReno until they end.
@@ -274,7 +291,7 @@ pub(super) fn take_out(undo: &[Undo]) {
             ours.give(default.trim()).map_err(|why| why.to_string())
         });
     }
-    if let Err(why) = Object::unload(pins) {
+    if let Err(why) = Object::unload(Path::new(PINS)) {
         output::note(&why.to_string());
     }
 }

@@ -35,7 +35,7 @@ mod spacing;
 mod support;
 
 pub use spacing::Spacing;
-pub use support::{Support, obstacle, support};
+pub use support::{Host, Support, obstacle, support};
 
 use batch::Batches;
 use flight::{Acknowledged, Flight};
@@ -297,7 +297,7 @@ impl Driver {
     /// The reason why it cannot, as a sentence without a capital or a full stop.
     pub fn check(protocol: &Protocol) -> Result<(), String> {
         protocol.validate().map_err(|((axis, part), wrong)| format!("{axis} `{part}`: {wrong}"))?;
-        obstacle(protocol).map_or(Ok(()), Err)
+        obstacle(protocol, Host::Quic).map_or(Ok(()), Err)
     }
 
     fn of(protocol: &Protocol, setup: DriverSetup) -> Self {

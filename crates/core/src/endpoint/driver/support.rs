@@ -1,22 +1,41 @@
-//! The compositions that a QUIC stack can run, derived from their parts.
+//! The compositions that a QUIC stack or the TCP of a kernel can run, derived from their parts.
 //!
-//! QUIC brings its own recovery: packet numbers and the loss detection of RFC 9002. It carries no
-//! congestion headers, and stacks tell their controllers neither of each ECN mark nor of the times
-//! at which packets arrived.
+//! Both bring their own recovery: QUIC has packet numbers and the loss detection of RFC 9002, Linux
+//! has that of RFC 8985. They carry no congestion headers, and tell their controllers neither of
+//! each ECN mark nor of the times at which packets arrived.
 
 use crate::endpoint::recovery::RecoveryConfig;
 use crate::network::RouterKind;
 use crate::part::{Ability, AnyPart};
 use crate::protocols::Protocol;
 
-/// How much of a composition runs in a QUIC stack.
+/// What sends in place of Windward's own sender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Host {
+    /// A QUIC stack.
+    Quic,
+    /// The TCP of a kernel, by `windward kernel`.
+    Kernel,
+}
+
+impl Host {
+    /// The transport, and what does not give an ability.
+    const fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Host::Quic => ("QUIC", "QUIC stacks do"),
+            Host::Kernel => ("TCP", "the kernel does"),
+        }
+    }
+}
+
+/// How much of a composition runs in a QUIC stack or a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Support {
-    /// All of it: its recovery is QUIC's.
+    /// All of it: its recovery is that of the host.
     Whole,
-    /// Everything except its recovery, which is QUIC's own.
+    /// Everything except its recovery, which is the host's own.
     Partly,
-    /// Nothing: it needs what QUIC does not carry. It runs in the simulator and in `perf`.
+    /// Nothing: it needs what the host does not carry or tell. It runs in the simulator and in `perf`.
     None,
 }
 
@@ -31,19 +50,21 @@ impl Support {
     }
 }
 
-/// How much of a composition runs in a QUIC stack, and the reason as a sentence without a capital
-/// or a full stop.
-pub fn support(protocol: &Protocol) -> (Support, String) {
-    if let Some(why) = obstacle(protocol) {
+/// How much of a composition runs there, and the reason as a sentence without a capital or a full
+/// stop.
+pub fn support(protocol: &Protocol, host: Host) -> (Support, String) {
+    let (transport, _) = host.words();
+    if let Some(why) = obstacle(protocol, host) {
         return (Support::None, format!("{why}; it runs in the simulator and in `windward perf`"));
     }
     let mut reasons = Vec::new();
     let recovery = protocol.recovery.words().name;
-    let is_whole = matches!(protocol.recovery, RecoveryConfig::PacketNumber(_));
+    let is_packet_number = matches!(protocol.recovery, RecoveryConfig::PacketNumber(_));
+    let is_whole = host == Host::Quic && is_packet_number;
     reasons.push(if is_whole {
-        format!("its recovery, `{recovery}`, is that of QUIC")
+        format!("its recovery, `{recovery}`, is that of {transport}")
     } else {
-        format!("recovery is QUIC's own instead of `{recovery}`")
+        format!("recovery is {transport}'s own instead of `{recovery}`")
     });
     if protocol.feedback.stamps() {
         let feedback = protocol.feedback.words().name;
@@ -53,9 +74,10 @@ pub fn support(protocol: &Protocol) -> (Support, String) {
     (support, reasons.join("; "))
 }
 
-/// The reason why a composition cannot run in a QUIC stack, as a sentence without a capital or a
-/// full stop; `None` if it can.
-pub fn obstacle(protocol: &Protocol) -> Option<String> {
+/// The reason why a composition cannot run there, as a sentence without a capital or a full stop;
+/// `None` if it can.
+pub fn obstacle(protocol: &Protocol, host: Host) -> Option<String> {
+    let (transport, stack) = host.words();
     let parts: [&dyn AnyPart; 2] = [&protocol.window, &protocol.discrimination];
     let gives: Vec<Ability> =
         parts.iter().flat_map(|part| part.gives()).copied().chain(GIVES).collect();
@@ -63,20 +85,20 @@ pub fn obstacle(protocol: &Protocol) -> Option<String> {
     for need in needs {
         if !need.any_of.iter().any(|ability| gives.contains(ability)) {
             let wanted: Vec<&str> = need.any_of.iter().map(|ability| ability.words()).collect();
-            return Some(format!(
-                "it needs {}, which QUIC stacks do not give",
-                wanted.join(" or ")
-            ));
+            let wanted = wanted.join(" or ");
+            return Some(format!("it needs {wanted}, which {stack} not give"));
         }
     }
     if protocol.router != RouterKind::Any {
         let router = protocol.router.name();
-        return Some(format!("it needs the router {router}, whose feedback QUIC does not carry"));
+        return Some(format!(
+            "it needs the router {router}, whose feedback {transport} does not carry"
+        ));
     }
     None
 }
 
-/// The abilities that a QUIC stack gives to a composition.
+/// The abilities that a QUIC stack or a kernel gives to a composition.
 const GIVES: [Ability; 1] = [Ability::TransmissionNumbers];
 
 #[cfg(test)]
