@@ -186,6 +186,8 @@ fn parse_warmup(text: &str) -> Result<u32, String> {
 /// Fails if runs are unusable.
 pub(crate) fn compare(args: &Args, quiet: bool, python: &Python<'_>) -> Result<(), Failure> {
     let table = campaign::programs(&args.programs.table)?;
+    #[cfg(feature = "kernel")]
+    let table = table.with_kernel(crate::kernel::during);
     if args.programs.list {
         return list(&table);
     }
@@ -317,7 +319,7 @@ fn print(comparison: &Comparison, as_json: bool) -> Result<(), Failure> {
 fn list(table: &Programs) -> Result<(), Failure> {
     let mut text = TextTable::new(["program", "here", "what"]);
     for entry in table.entries() {
-        let here = entry.missing().unwrap_or_else(|| "yes".to_owned());
+        let here = table.missing(entry).unwrap_or_else(|| "yes".to_owned());
         text.row([entry.name.clone(), here, entry.about.clone()]);
     }
     output::print(&(text.text() + "and every row of `windward list`\n"))

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::net::SocketAddr;
 use std::os::unix::process::ExitStatusExt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -223,6 +224,32 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
         (Some(code), _) => Err(Failure::Command(code as u8)),
         (None, signal) => Err(Failure::Command(128 + signal.unwrap_or(0) as u8)),
     }
+}
+
+/// Calls a function while the row of that name is in the kernel, for connections that choose it.
+///
+/// # Errors
+/// The reason, as text, if the row cannot be put there or is taken out before the function returns.
+pub(crate) fn during(name: &str, work: &mut (dyn FnMut() + Send)) -> Result<(), String> {
+    let done = || {
+        let row = row(name)?;
+        let mut loaded = Loaded::new(name, true)?;
+        let ended = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let work = scope.spawn(|| {
+                let done = catch_unwind(AssertUnwindSafe(work));
+                ended.store(true, Ordering::Relaxed);
+                done
+            });
+            let driven = loaded.drive(row, &ended, Show::default());
+            work.join().flatten().unwrap_or_else(|panic| resume_unwind(panic));
+            driven
+        })
+    };
+    done().map_err(|failure| match failure {
+        Failure::Input(why) | Failure::Failed(why) => why,
+        failure => format!("{failure:?}"),
+    })
 }
 
 /// Gives a controller to connections until a signal.

@@ -7,9 +7,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use windward_core::protocols::PROTOCOLS;
@@ -26,7 +26,7 @@ use crate::error::Error;
 use crate::link::{DOWN, Link};
 use crate::perf::Plan;
 use crate::port::NAME;
-use crate::programs::{BUILTIN, Entry, Programs, Words};
+use crate::programs::{BUILTIN, Entry, Kernel, Programs, Words};
 use crate::source::{KEPT, Recorded, Source};
 use crate::testbed;
 use crate::trial::{self, Allowed, Emulated, Program, TrialOutcome, Window};
@@ -118,6 +118,7 @@ pub enum Rival {
 pub struct Cast {
     entries: Vec<Entry>,
     rival: Option<Entry>,
+    kernel: Option<Kernel>,
     /// Programs that cannot run here, each with the reason.
     pub skipped: Vec<(String, String)>,
 }
@@ -138,17 +139,19 @@ impl Cast {
         }
         if all.is_empty() {
             all.extend(ROWS);
-            all.extend(table.entries().iter().map(|entry| &*entry.name));
+            let own = table.entries().iter().filter(|entry| !entry.is_for_rows());
+            all.extend(own.map(|entry| &*entry.name));
         }
         let is_named = |name: &str| names.iter().any(|named| named.trim() == name);
-        let mut cast = Cast { entries: Vec::new(), rival: None, skipped: Vec::new() };
+        let mut cast =
+            Cast { entries: Vec::new(), rival: None, kernel: table.kernel(), skipped: Vec::new() };
         let mut wrong = Vec::new();
         for (number, name) in all.iter().enumerate() {
             if all[..number].contains(name) {
                 continue;
             }
             let entry = find(table, name)?;
-            match entry.missing() {
+            match table.missing(&entry) {
                 Some(why) if is_named(name) => wrong.push(format!("program {name}: {why}")),
                 Some(why) => cast.skipped.push((entry.name, why)),
                 None => cast.entries.push(entry),
@@ -164,23 +167,43 @@ impl Cast {
             Rival::None => None,
             Rival::Default => {
                 let [kernel, own] = RIVALS.map(|name| table.find(name));
-                kernel.filter(|entry| entry.missing().is_none()).or(own)
+                kernel.filter(|entry| table.missing(entry).is_none()).or(own)
             }
             Rival::Named(name) => {
                 let entry = find(table, name)?;
-                if let Some(why) = entry.missing() {
+                if let Some(why) = table.missing(&entry) {
                     return Err(Error::Failed(format!("rival {name}: {why}")));
                 }
                 Some(entry)
             }
         };
+        cast.check_rows()?;
         Ok(cast)
+    }
+
+    /// Checks that the rival and each program can be in the kernel together.
+    fn check_rows(&self) -> Result<(), Error> {
+        let Some((rival, row)) =
+            self.rival.as_ref().and_then(|r| Some((r, r.kernel_row.as_ref()?)))
+        else {
+            return Ok(());
+        };
+        let has_another = |entry: &&Entry| entry.kernel_row.as_ref().is_some_and(|own| own != row);
+        match self.entries.iter().find(has_another) {
+            Some(entry) => Err(Error::Input(format!(
+                "{} cannot compete with {}: the kernel has one row of Windward at a time; take \
+                 another rival",
+                entry.name, rival.name
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// Lets network namespaces choose the congestion controls of the kernel that programs need:
     /// they may not choose one that the initial namespace does not allow.
     fn allow(&self) -> Result<Allowed, Error> {
         let all = self.entries.iter().chain(&self.rival);
+        // Rows of Windward are not there yet, and need no leave.
         let controls = all.filter_map(|entry| entry.congestion_control.as_deref());
         let controls: Vec<&str> = controls.collect::<BTreeSet<_>>().into_iter().collect();
         Allowed::all(controls.iter().copied()).map_err(|error| {
@@ -291,6 +314,8 @@ pub struct Campaign {
     effort: Effort,
     cast: Cast,
     jobs: Vec<Job>,
+    /// Held by the run that has its row in the kernel.
+    turn: Mutex<()>,
 }
 
 impl Campaign {
@@ -338,7 +363,7 @@ impl Campaign {
             losses.clone().into_iter().flat_map(of_loss)
         };
         let jobs = (effort.seed..).take(effort.runs.into()).flat_map(of_seed).collect();
-        let campaign = Campaign { course, conditions, effort, cast, jobs };
+        let campaign = Campaign { course, conditions, effort, cast, jobs, turn: Mutex::new(()) };
         for job in campaign.jobs.iter().take(losses.len() * programs) {
             campaign.check(job)?;
         }
@@ -626,7 +651,10 @@ impl Campaign {
                 source.record(&source.load()?, KEPT, path).map_err(wrong)
             });
             let (recorder, window) = (recorder.transpose()?, self.measured_window());
-            match trial::emulate(&file, &source.stacks, &programs, window, recorder, stop) {
+            let row = entries.iter().find_map(|entry| entry.kernel_row.as_deref());
+            match self.with_row(row, || {
+                trial::emulate(&file, &source.stacks, &programs, window, recorder, stop)
+            }) {
                 Ok(None) => return Ok(Tried::Stopped),
                 Ok(Some(emulated)) if emulated.clock.usable => {
                     if let Some(path) = record {
@@ -644,6 +672,19 @@ impl Campaign {
             }
         }
         Ok(Tried::Bad(why))
+    }
+
+    /// Calls a function, while that row is in the kernel if one is given.
+    fn with_row<T: Send>(
+        &self,
+        row: Option<&str>,
+        run: impl FnOnce() -> Result<T, Error> + Send,
+    ) -> Result<T, Error> {
+        let (Some(row), Some(kernel)) = (row, self.cast.kernel) else { return run() };
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut run, mut result) = (Some(run), None);
+        kernel(row, &mut || result = run.take().map(|run| run())).map_err(Error::Failed)?;
+        result.unwrap_or_else(|| Err(Error::Failed(format!("{row} was not put into the kernel"))))
     }
 
     /// Path of the record of an emulation, if records are kept.

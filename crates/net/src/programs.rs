@@ -45,9 +45,27 @@ pub const BUILTIN: &str = include_str!("../programs.toml");
 pub struct Programs {
     /// The entry by which rows of the table of protocols are measured; `{row}` stands for the name.
     rows: Option<Entry>,
-    /// Programs with a name of their own.
+    /// Programs with a name of their own; in that of a program for each row, `{row}` stands for it.
     programs: Vec<Entry>,
+    /// Puts rows into the kernel, if this build can.
+    kernel: Option<Kernel>,
 }
+
+/// Calls a function while the row of that name is the congestion control `windward` of the kernel,
+/// which every network namespace may choose. One row can be there at a time.
+///
+/// # Errors
+/// The reason, as text, if it cannot be put there or is taken out before the function has returned.
+pub type Kernel = fn(row: &str, run: &mut (dyn FnMut() + Send)) -> Result<(), String>;
+
+/// The congestion control of programs with a row of Windward.
+const WINDWARD: &str = "windward";
+
+/// Stands for the name of a row.
+const ROW: &str = "{row}";
+
+/// A row that can be in the kernel wherever another one can.
+const ANY_ROW: &str = "newreno";
 
 keys! {
     /// Keys of the file.
@@ -55,7 +73,7 @@ keys! {
         rows: Option<Section<'a>> = readers::table(&[Entry::KEYS]), absent,
             "entry that measures rows of the table of protocols; {row} stands for the name of the row";
         programs: Vec<Section<'a>> = readers::tables(&[Entry::KEYS], name_of), empty,
-            "programs with a name of their own";
+            "programs with a name of their own; a name with {row} is one for each row";
     }
 }
 
@@ -78,6 +96,9 @@ keys! {
         congestion_control: Option<String> = readers::string(), absent,
             "Congestion control of the kernel with which it sends, chosen before it starts; it is \
              skipped if the kernel lacks it.";
+        kernel_row: Option<String> = readers::string(), absent,
+            "Row of the table of protocols with which the kernel sends, in place of \
+             `congestion_control`: it is in the kernel during the runs that need it.";
         server: String = readers::string(), needed "server = \"mine-server\"",
             "Shell command of the sender.";
         client: String = readers::string(), needed "client = \"mine-client outside {total}\"",
@@ -201,7 +222,8 @@ impl Programs {
             }
             programs.push(entry);
         }
-        Ok(Programs { rows: keys.rows.as_ref().map(entry).transpose()?, programs })
+        let rows = keys.rows.as_ref().map(entry).transpose()?;
+        Ok(Programs { rows, programs, kernel: None })
     }
 
     /// A JSON Schema of the table, for editors.
@@ -216,7 +238,19 @@ impl Programs {
         let more = own.filter(|own| !other.programs.iter().any(|entry| entry.name == own.name));
         let more: Vec<Entry> = more.collect();
         other.programs.extend(more);
-        Programs { rows: other.rows.or(self.rows), programs: other.programs }
+        let (rows, kernel) = (other.rows.or(self.rows), other.kernel.or(self.kernel));
+        Programs { rows, programs: other.programs, kernel }
+    }
+
+    /// Lets programs send with rows in the kernel.
+    #[must_use]
+    pub fn with_kernel(self, kernel: Kernel) -> Self {
+        Programs { kernel: Some(kernel), ..self }
+    }
+
+    /// Puts rows into the kernel, if this build can.
+    pub(crate) fn kernel(&self) -> Option<Kernel> {
+        self.kernel
     }
 
     /// All programs with a name of their own.
@@ -226,8 +260,26 @@ impl Programs {
 
     /// The program of that name, or the entry for the row of protocols of that name.
     pub fn find(&self, name: &str) -> Option<Entry> {
-        let own = self.programs.iter().find(|entry| entry.name == name).cloned();
-        own.or_else(|| Some(self.rows.as_ref()?.of_row(protocols::find(name)?.name)))
+        let own = self.programs.iter().find(|entry| entry.name == name && !entry.is_for_rows());
+        own.cloned()
+            .or_else(|| self.programs.iter().find_map(|entry| entry.named(name)))
+            .or_else(|| Some(self.rows.as_ref()?.of_row(protocols::find(name)?.name)))
+    }
+
+    /// Reason why a program cannot run here; `None` if it can. A row of Windward is put into the
+    /// kernel to find out.
+    pub fn missing(&self, entry: &Entry) -> Option<String> {
+        entry.lacks().or_else(|| {
+            let row = entry.kernel_row.as_ref()?.replace(ROW, ANY_ROW);
+            match self.kernel {
+                Some(kernel) => kernel(&row, &mut || ()).err(),
+                None => {
+                    let why =
+                        "this build cannot put rows into the kernel: it has no feature `kernel`";
+                    Some(why.to_owned())
+                }
+            }
+        })
     }
 }
 
@@ -238,6 +290,9 @@ fn entry(table: &Section<'_>) -> FileResult<Entry> {
     }
     if !entry.endpoint.is_empty() && !entry.takes_endpoint() {
         return Err(table.error_at("endpoint", "neither server nor client has {endpoint}"));
+    }
+    if entry.kernel_row.is_some() && entry.congestion_control.is_some() {
+        return Err(table.error_at("kernel_row", "either this or congestion_control"));
     }
     Ok(entry)
 }
@@ -254,12 +309,31 @@ pub struct Words<'a> {
 }
 
 impl Entry {
+    /// True if it stands for a program for each row.
+    pub(crate) fn is_for_rows(&self) -> bool {
+        self.name.contains(ROW)
+    }
+
+    /// The program of that name, if this is one for each row.
+    fn named(&self, name: &str) -> Option<Entry> {
+        let (before, after) = self.name.split_once(ROW)?;
+        let row = name.strip_prefix(before)?.strip_suffix(after)?;
+        Some(self.of_row(protocols::find(row)?.name))
+    }
+
+    /// Congestion control of the kernel with which it sends.
+    pub(crate) fn control(&self) -> Option<&str> {
+        self.kernel_row.as_ref().map_or(self.congestion_control.as_deref(), |_| Some(WINDWARD))
+    }
+
     /// The same for a row of the table of protocols.
     fn of_row(&self, row: &str) -> Entry {
-        let with = |text: &str| text.replace("{row}", row);
+        let with = |text: &str| text.replace(ROW, row);
         let twin = self.twin.as_ref();
         Entry {
             name: with(&self.name),
+            about: with(&self.about),
+            kernel_row: self.kernel_row.as_deref().map(with),
             server: with(&self.server),
             client: with(&self.client),
             twin: twin.map(|twin| Twin { protocol: with(&twin.protocol), ..twin.clone() }),
@@ -282,8 +356,8 @@ impl Entry {
         own.chain(more.iter().cloned()).collect()
     }
 
-    /// Reason why it cannot run here; `None` if it can.
-    pub fn missing(&self) -> Option<String> {
+    /// The command or the congestion control that it needs and that is not here.
+    fn lacks(&self) -> Option<String> {
         let path = env::var_os("PATH").unwrap_or_default();
         let is_there = |name: &str| {
             name.contains('/') && is_executable(Path::new(name))
@@ -315,7 +389,7 @@ impl Entry {
         trial::Program {
             server: with(&self.server),
             client: with(&self.client),
-            congestion_control: self.congestion_control.clone(),
+            congestion_control: self.control().map(str::to_owned),
             says: self.is_asked(warmup),
         }
     }
@@ -391,6 +465,7 @@ mod tests {
             assert_eq!(own, of_twin);
         }
         for entry in table.entries() {
+            let entry = &entry.of_row(ANY_ROW);
             assert!(protocols::find(&entry.name).is_none(), "{}", entry.name);
             if let Some(twin) = &entry.twin {
                 assert!(protocols::find(&twin.protocol).is_some(), "{}", entry.name);
@@ -441,7 +516,7 @@ mod tests {
         let client = "c 2 10 12 --set a=1 '/a b'/in";
         assert_eq!((&*program.server, &*program.client), ("'w' s", client));
         assert!(!program.says && !entry.is_asked(0));
-        assert_eq!(entry.missing().unwrap(), "/no/such/program is not installed");
+        assert_eq!(table.missing(entry).unwrap(), "/no/such/program is not installed");
         assert_eq!(entry.goodput_bps("7"), Ok(None));
     }
 
@@ -471,10 +546,37 @@ mod tests {
         let table = Programs::parse("t", &text).unwrap();
         let missing = |mode: u32| {
             fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
-            table.entries()[0].missing()
+            table.missing(&table.entries()[0])
         };
         assert_eq!(missing(0o644), Some(format!("{name} is not installed")));
         assert_eq!(missing(0o755), None);
+    }
+
+    #[test]
+    fn a_program_with_a_row_of_the_kernel_runs_where_that_row_does() {
+        let text = |more: &str| {
+            format!(
+                "[[programs]]\nname = \"tcp of {{row}}!\"\nserver = \"s\"\nclient = \"c\"\n{more}"
+            )
+        };
+        let table = Programs::parse("t", &text("kernel_row = \"{row}\"")).unwrap();
+        let entry = table.find("tcp of upwind!").unwrap();
+        assert_eq!((&*entry.name, entry.kernel_row.as_deref()), ("tcp of upwind!", Some("upwind")));
+        let words = Words { windward: "w", endpoint: "", folder: "f" };
+        assert_eq!(entry.program(0, 1, &words).congestion_control.unwrap(), "windward");
+        for none in ["tcp of no-such!", "tcp of {row}!", "tcp of upwind", "upwind"] {
+            assert_eq!(table.find(none), None, "{none}");
+        }
+        assert!(table.missing(&entry).unwrap().contains("no feature `kernel`"));
+        let table = table.with_kernel(|row, run| {
+            run();
+            if row == "upwind" { Err("the kernel is full".to_owned()) } else { Ok(()) }
+        });
+        assert_eq!(table.missing(&entry).unwrap(), "the kernel is full");
+        // The kernel has no `windward` of its own, so that it is not looked for.
+        assert_eq!(table.missing(&table.entries()[0]), None);
+        let error = Programs::parse("t", &text("kernel_row = \"a\"\ncongestion_control = \"b\""));
+        assert!(error.unwrap_err().starts_with("t:5: "));
     }
 
     #[test]
