@@ -169,3 +169,40 @@ fn rows_that_cannot_run_and_second_daemons_are_refused() {
     assert_eq!(output.status.code(), Some(127));
     assert_eq!(status()["loaded"], false);
 }
+
+#[test]
+fn programs_are_compared_with_a_row_that_is_in_the_kernel_for_their_runs_alone() {
+    let Some(_kernel) = kernel() else { return };
+    let link = ["compare", "--json", "--rate", "10mbit", "--delay", "10ms", "--queue", "50p"];
+    let compare = |more: &[&str]| windward(&[&link, more].concat());
+    let output = compare(&[
+        "--programs",
+        "kernel:upwind,kernel:newreno",
+        "--rival",
+        "kernel:upwind",
+        "--runs",
+        "1",
+    ]);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    let said = "kernel:newreno cannot compete with kernel:upwind: the kernel has one row";
+    assert!(output.status.code() == Some(2) && error.contains(said), "{error}");
+    let short = ["--alone", "--runs", "1", "-t", "2s", "--warmup", "0s", "--jobs", "2"];
+    let output = compare(&[&["--programs", "kernel:upwind,kernel:newreno"], &short[..]].concat());
+    assert_eq!(status()["loaded"], false);
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    let runs = result["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 2);
+    for run in runs {
+        // The machine of a test may be busy.
+        if let Some(why) = run["unusable"].as_str() {
+            assert!(why.contains("too slow twice: "), "{why}");
+            continue;
+        }
+        assert!(run["alone"]["goodput_bps"].as_f64().unwrap() > 1e6, "{run}");
+    }
+    let output = compare(&[&["--programs", "kernel:xcp"], &short[..]].concat());
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    let said = "program kernel:xcp: `xcp` cannot run in the kernel";
+    assert!(output.status.code() == Some(1) && error.contains(said), "{error}");
+}

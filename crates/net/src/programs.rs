@@ -89,7 +89,8 @@ keys! {
     #[derive(PartialEq)]
     pub struct Entry in "program" {
         name: String = readers::string(), needed "name = \"mine\"",
-            "Name; `{row}` in the entry that measures rows of protocols.";
+            "Name. With `{row}` in it, the entry is one for each row of the table of protocols, and \
+             `{row}` in the other keys stands for that row.";
         about: String = readers::string(), empty, "Description in one line.";
         needs: Vec<String> = readers::strings(), empty,
             "Commands that it needs; if one of them is not in PATH, the program is skipped.";
