@@ -342,3 +342,23 @@ fn unload() -> Result<(), Failure> {
     loaded::take_out(&undo);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_leaves_the_kernel_when_the_work_panics() {
+        let is_there = || Object::is_loaded(Path::new(PINS));
+        let mut was_there = false;
+        if let Err(why) = during("newreno", &mut || was_there = is_there()) {
+            println!("skipped: {why}");
+            return;
+        }
+        assert!(was_there && !is_there());
+        let panicked = catch_unwind(|| during("newreno", &mut || panic!("on purpose")));
+        let panic = panicked.unwrap_err();
+        assert_eq!(panic.downcast_ref(), Some(&"on purpose"));
+        assert!(!is_there());
+    }
+}

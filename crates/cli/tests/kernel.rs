@@ -206,3 +206,15 @@ fn programs_are_compared_with_a_row_that_is_in_the_kernel_for_their_runs_alone()
     let said = "program kernel:xcp: `xcp` cannot run in the kernel";
     assert!(output.status.code() == Some(1) && error.contains(said), "{error}");
 }
+
+#[test]
+fn an_interrupted_comparison_takes_its_row_out() {
+    let Some(_kernel) = kernel() else { return };
+    let mut command = Command::new(WINDWARD);
+    command.args(["-q", "compare", "--rate", "10mbit", "--programs", "kernel:upwind", "--alone"]);
+    let mut compare = Ended(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    wait_for("run", || status()["counters"]["driven"].as_u64() > Some(100));
+    kill_process(Pid::from_child(&compare.0), Signal::INT).unwrap();
+    assert_eq!(compare.0.wait().unwrap().code(), Some(130));
+    assert_eq!(status()["loaded"], false);
+}
