@@ -262,7 +262,7 @@ step_kernel() {
     if offer clang clang && offer llvm-strip llvm; then
         check "kernel: the objects are those of the sources" same_objects
     fi
-    counted kernel cargo test -p windward --features kernel --locked --test kernel
+    counted kernel cargo test -p windward --features kernel --locked --lib --test kernel
 }
 
 same_objects() {

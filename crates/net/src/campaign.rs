@@ -772,3 +772,26 @@ fn measured(figures: &TrialOutcome, reported: Option<f64>) -> Measured {
         counted_by_program: reported.is_some(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_rows_of_the_kernel_do_not_compete() {
+        let text =
+            "[[programs]]\nname = 'k:{row}'\nkernel_row = '{row}'\nserver = 's'\nclient = 'c'";
+        let table = Programs::parse("t", text).unwrap().with_kernel(|_, run| {
+            run();
+            Ok(())
+        });
+        let choose = |names: &[&str], rival: &str| {
+            let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+            Cast::choose(&table, &names, &Rival::Named(rival.to_owned()))
+        };
+        assert!(choose(&["k:upwind"], "k:upwind").is_ok());
+        let error = choose(&["k:upwind", "k:cubic"], "k:upwind").unwrap_err().to_string();
+        let said = "k:cubic cannot compete with k:upwind: the kernel has one row of Windward";
+        assert!(error.starts_with(said), "{error}");
+    }
+}
