@@ -80,10 +80,17 @@ group = "flow"
 protocol = "cubic"
 "#;
 
-/// Explains the parts of a composition, `{ window = .. }` or `NAME={ window = .. }`.
+/// Explains the parts of a composition.
 fn explain_composition(text: &str) -> Result<(), Failure> {
+    output::print(&parts(&composition(text)?))
+}
+
+/// The protocol of a composition, `{ window = .. }` or `NAME={ window = .. }`.
+pub(crate) fn composition(text: &str) -> Result<Protocol, Failure> {
     let (name, composition) = match text.split_once('=') {
-        Some((name, rest)) if rest.trim_start().starts_with('{') => (name.trim(), rest.trim()),
+        Some((name, rest)) if !name.contains('{') && rest.trim_start().starts_with('{') => {
+            (name.trim(), rest.trim())
+        }
         _ => ("", text.trim()),
     };
     let mut file = ScenarioFile::parse("composition", ANY)?;
@@ -93,7 +100,7 @@ fn explain_composition(text: &str) -> Result<(), Failure> {
     }
     let scenario = file.build()?;
     match scenario.flows.first().map(|flow| &flow.kind.traffic) {
-        Some(Traffic::Transport { protocol, .. }) => output::print(&parts(protocol)),
+        Some(Traffic::Transport { protocol, .. }) => Ok(**protocol),
         _ => Err(Failure::Input(format!("`{text}` is not a composition"))),
     }
 }

@@ -1,5 +1,6 @@
 //! `windward kernel`: controllers in the TCP of this machine's kernel.
 
+mod law;
 mod loaded;
 mod show;
 
@@ -9,13 +10,13 @@ use std::net::SocketAddr;
 use std::os::unix::process::ExitStatusExt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use windward_core::protocols::{PROTOCOLS, find};
 use windward_http::Listener;
-use windward_kernel::{CONTROLLER, Existing, Group, Groups, Object, Row, Selection};
+use windward_kernel::{CONTROLLER, Group, Groups, Object, Row, Selection};
 
 use crate::failure::Failure;
 use crate::{http, output, signals, web};
@@ -32,15 +33,16 @@ const UNIT: &str = include_str!("../../../contrib/windward-kernel.service");
 /// The kernel goes on to send, to detect losses and to retransmit. Only the sender of the data
 /// needs Windward. Needs Linux 5.13 or later with BTF, and the rights of root.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
+#[command(after_help = r#"Examples:
   windward kernel run upwind -- rsync -a photos/ host:photos/
   windward kernel load upwind --port 443 --existing
   windward kernel load upwind --route 192.0.2.0/24
   windward kernel load cubic --default --web
+  windward kernel load 'on_ack = "cwnd + growth / cwnd", on_loss = "0.7 * cwnd"' --port 443
   windward kernel status
 
-While the daemon is silent or gone, connections go on with NewReno.")]
+While the daemon is silent or gone, connections go on with NewReno. A law of expressions needs no
+daemon: the kernel computes it (docs/deploy/kernel.md)."#)]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Action,
@@ -60,9 +62,14 @@ enum Action {
 
 #[derive(Debug, clap::Args)]
 struct RunArgs {
-    /// Protocol: `windward list` has those that run in the kernel
-    #[arg(value_name = "ROW")]
+    /// Protocol: `windward list` has those that run in the kernel; or a law, as 'on_loss = "0.7 *
+    /// cwnd"' or '{ window = { .. } }'
+    #[arg(value_name = "ROW|LAW")]
     row: String,
+
+    /// Compute the windows of a law in a daemon, which has all functions and variables
+    #[arg(long)]
+    daemon: bool,
 
     /// Program and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
@@ -71,9 +78,14 @@ struct RunArgs {
 
 #[derive(Debug, clap::Args)]
 struct LoadArgs {
-    /// Protocol: `windward list` has those that run in the kernel
-    #[arg(value_name = "ROW")]
+    /// Protocol: `windward list` has those that run in the kernel; or a law, as 'on_loss = "0.7 *
+    /// cwnd"' or '{ window = { .. } }'
+    #[arg(value_name = "ROW|LAW")]
     row: Option<String>,
+
+    /// Compute the windows of a law in a daemon, which has all functions and variables
+    #[arg(long)]
+    daemon: bool,
 
     #[command(flatten)]
     which: Which,
@@ -143,6 +155,13 @@ impl Which {
         }
     }
 
+    /// The file of the network namespace: a path, or a name as of `ip netns`.
+    fn namespace(&self) -> Option<PathBuf> {
+        let name = self.namespace.as_deref()?;
+        let is_path = name.components().count() > 1;
+        Some(if is_path { name.to_owned() } else { Path::new("/run/netns").join(name) })
+    }
+
     /// True if the controller becomes the default of a network namespace.
     fn is_for_all(&self) -> bool {
         self.default || self.namespace.is_some()
@@ -182,6 +201,9 @@ fn failed(why: impl std::fmt::Display) -> Failure {
 
 /// The row of that name, if it runs in the kernel.
 fn row(name: &str) -> Result<Row, Failure> {
+    if law::is_law(name) {
+        return Row::of(&law::protocol(name)?).map_err(Failure::Input);
+    }
     let Some(protocol) = find(name) else {
         return Err(Failure::Input(format!("there is no protocol `{name}`; see `windward list`")));
     };
@@ -193,32 +215,51 @@ fn row(name: &str) -> Result<Row, Failure> {
     })
 }
 
-/// Runs a program in a control group of its own, and drives its connections.
+/// Runs a program whose connections have a controller.
 fn run(args: &RunArgs) -> Result<(), Failure> {
+    if law::is_law(&args.row) && !args.daemon {
+        return law::run(args);
+    }
     let row = row(&args.row)?;
     let mut loaded = Loaded::new(&args.row, false)?;
+    in_group(&args.command, CONTROLLER, None, |mut child| {
+        // Ctrl-C ends the program, and then this command goes on.
+        let _ = signals::flag();
+        let ended = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let wait = scope.spawn(|| {
+                let status = child.wait();
+                ended.store(true, Ordering::Relaxed);
+                status
+            });
+            let driven = loaded.drive(row, &ended, Show::default());
+            let status =
+                wait.join().unwrap_or_else(|_| Err(std::io::Error::other("a wait failed")));
+            driven.and(status.map_err(failed))
+        })
+    })
+}
+
+/// Starts a program in a control group of its own, whose connections have this controller, and waits
+/// for it.
+fn in_group(
+    command: &[OsString],
+    controller: &str,
+    pin: Option<&Path>,
+    wait: impl FnOnce(Child) -> Result<ExitStatus, Failure>,
+) -> Result<(), Failure> {
     let groups = Groups::open().map_err(failed)?;
     let group =
         Group::make(&groups, &format!("windward-{}", std::process::id())).map_err(failed)?;
-    let _selection = Selection::of(group.path(), None).map_err(failed)?;
-    let (program, arguments) = args.command.split_first().expect("clap requires one");
-    let mut command = Command::new(program);
-    command.args(arguments);
-    let child = group.start(|| command.spawn());
-    let mut child = child.map_err(|why| {
+    let mut selection = Selection::of(controller, group.path(), None).map_err(failed)?;
+    if let Some(pin) = pin {
+        selection.pin(pin).map_err(failed)?;
+    }
+    let (program, arguments) = command.split_first().expect("clap requires one");
+    let child = group.start(|| Command::new(program).args(arguments).spawn()).map_err(|why| {
         Failure::Program(format!("cannot run {}: {why}", program.to_string_lossy()), 127)
     })?;
-    let ended = AtomicBool::new(false);
-    let status = thread::scope(|scope| -> Result<ExitStatus, Failure> {
-        let wait = scope.spawn(|| {
-            let status = child.wait();
-            ended.store(true, Ordering::Relaxed);
-            status
-        });
-        let driven = loaded.drive(row, &ended, Show::default());
-        let status = wait.join().unwrap_or_else(|_| Err(std::io::Error::other("its wait failed")));
-        driven.and(status.map_err(failed))
-    })?;
+    let status = wait(child)?;
     match (status.code(), status.signal()) {
         (Some(0), _) => Ok(()),
         (Some(code), _) => Err(Failure::Command(code as u8)),
@@ -261,44 +302,25 @@ fn load(args: &LoadArgs, charts: Option<Listener>, quiet: bool) -> Result<(), Fa
         return Err(Failure::Input("a protocol is required; see `windward list`".to_owned()));
     };
     which.check()?;
-    let row = row(name)?;
-    let namespace = which.namespace.as_deref().map(namespace);
-    let mut loaded = Loaded::new(name, which.is_for_all())?;
-    let mut _groups = None;
-    let mut _selection = None;
-    if which.is_for_all() {
-        loaded.set_default(namespace.as_deref())?;
-    }
-    if let Some(prefix) = &which.route {
-        loaded.set_route(prefix)?;
-    }
-    if which.cgroup.is_some() || which.port.is_some() {
-        let all = Groups::open().map_err(failed)?;
-        let group = which.cgroup.as_deref().unwrap_or(all.path());
-        _selection = Some(Selection::of(group, which.port).map_err(failed)?);
-        _groups = Some(all);
-    }
-    if which.existing {
-        let existing =
-            Existing { controller: None, port: which.port, group: which.cgroup.as_deref() };
-        let give = || existing.give(CONTROLLER).map_err(|why| why.to_string());
-        let changed = loaded::in_namespace(namespace.as_deref(), give).map_err(failed)?;
-        if !quiet {
-            output::note(&format!("{changed} connections and listening sockets changed"));
+    if law::is_law(name) && !args.daemon {
+        if args.metrics.is_some() || charts.is_some() {
+            return Err(Failure::Input(
+                "no process sees the connections of a law: leave --metrics and --web, or write \
+                 --daemon"
+                    .to_owned(),
+            ));
         }
+        return law::load(name, which, quiet);
     }
+    let row = row(name)?;
+    let mut loaded = Loaded::new(name, which.is_for_all())?;
+    let _kept = loaded.held().apply(which, None, quiet)?;
     let show = Show::start(name, args.metrics, charts, quiet)?;
     if !quiet {
         output::note(&format!("new connections have {name}; Ctrl-C takes it away"));
         tell_limits();
     }
     loaded.drive(row, signals::flag(), show)
-}
-
-/// The file of a network namespace: a path, or a name as of `ip netns`.
-fn namespace(name: &Path) -> PathBuf {
-    let is_path = name.components().count() > 1;
-    if is_path { name.to_owned() } else { Path::new("/run/netns").join(name) }
 }
 
 /// Says what will limit windows.
@@ -319,6 +341,9 @@ fn tell_limits() {
 fn status(args: &StatusArgs) -> Result<(), Failure> {
     windward_kernel::check_rights(false).map_err(failed)?;
     let pins = Path::new(PINS);
+    if let Some(status) = law::status(pins)? {
+        return status.print(args.json);
+    }
     let counters = match Object::is_loaded(pins) {
         true => Some(Object::adopt(pins).and_then(|object| object.counters()).map_err(failed)?),
         false => None,

@@ -195,6 +195,10 @@ impl Cli {
         ) {
             return true;
         }
+        #[cfg(all(target_os = "linux", feature = "kernel"))]
+        if matches!(self.command, Some(Command::Kernel(_))) {
+            return true;
+        }
         matches!(self.command, Some(Command::Play(_)))
     }
 

@@ -150,9 +150,87 @@ fn a_killed_daemon_breaks_no_connection_and_the_next_takes_over() {
 }
 
 #[test]
+fn a_law_needs_no_daemon_and_changes_while_a_connection_runs() {
+    let Some(_kernel) = kernel() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let before = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap();
+    let load = |law: &str| {
+        let mut command = Command::new(WINDWARD);
+        command.args(["-q", "kernel", "load", law, "--default"]).stderr(Stdio::null());
+        Ended(command.spawn().unwrap())
+    };
+    let count = |name: &str| status()["counters"][name].as_u64();
+    let mut first = load("on_ack = \"cwnd + growth / cwnd\", on_loss = \"0.7 * cwnd\"");
+    wait_for("load", || status()["loaded"] == true);
+    let mut lines = transfer(dir.path(), 1_000_000, "5mbit");
+    // The server is in a namespace of its own.
+    let server = lines.iter().position(|word| word.starts_with("python3")).unwrap();
+    lines[server].insert_str(0, "sysctl -qw net.ipv4.tcp_congestion_control=windward_law; ");
+    let mut shell = Command::new(WINDWARD);
+    let shell = shell.args(&lines).stderr(Stdio::null()).spawn().unwrap();
+    wait_for("loss", || count("losses") > Some(0));
+    first.0.kill().unwrap();
+    first.0.wait().unwrap();
+    let acks = count("acks");
+    wait_for("ACK without another process", || count("acks") > acks);
+    assert_eq!(count("invalid_on_loss"), Some(0));
+    // The window is kept where the law gives none.
+    let second = load("mine={ window = { on_loss = \"cwnd / 0\" } }");
+    wait_for("loss by the second law", || count("invalid_on_loss") > Some(0));
+    let output = shell.wait_with_output().unwrap();
+    assert!(output.status.success());
+    assert_same(dir.path());
+    kill_process(Pid::from_child(&second.0), Signal::INT).unwrap();
+    wait_for("unload", || status()["loaded"] == false);
+    assert_eq!(fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap(), before);
+}
+
+#[test]
+fn a_program_runs_with_a_law_and_a_row_follows_one_that_was_left() {
+    let Some(_kernel) = kernel() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let law = "on_loss = \"0.7 * cwnd\"";
+    let mut command = Command::new(WINDWARD);
+    command.args(["kernel", "run", law, "--", WINDWARD]).args(transfer(
+        dir.path(),
+        250_000,
+        "20mbit",
+    ));
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_same(dir.path());
+    let seen: serde_json::Value =
+        serde_json::from_slice(&fs::read(dir.path().join("status")).unwrap()).unwrap();
+    let count = |name: &str| seen["counters"][name].as_u64().unwrap();
+    assert!(count("connections") >= 1 && count("acks") > 50 && count("losses") > 0, "{seen}");
+    assert_eq!((&seen["law"], count("invalid_on_ack")), (&law.into(), 0));
+    assert_eq!(status()["loaded"], false);
+    let mut left = Command::new(WINDWARD);
+    let left = left.args(["-q", "kernel", "load", law, "--port", "9"]).spawn().unwrap();
+    let mut left = Ended(left);
+    wait_for("load", || status()["law"] == law);
+    left.0.kill().unwrap();
+    left.0.wait().unwrap();
+    let root = "on_ack = \"cwnd + sqrt(growth)\"";
+    for arguments in [&["newreno"][..], &["--daemon", root]] {
+        let output = windward(&[&["kernel", "run"], arguments, &["--", "true"]].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(status()["loaded"], false);
+    }
+}
+
+#[test]
 fn rows_that_cannot_run_and_second_daemons_are_refused() {
     let Some(_kernel) = kernel() else { return };
-    for (row, why) in [("xcp", "cannot run in the kernel"), ("no-such", "no protocol `no-such`")] {
+    for (row, why) in [
+        ("xcp", "cannot run in the kernel"),
+        ("no-such", "no protocol `no-such`"),
+        ("on_ack = \"cwnd + sqrt(cwnd)\"", "character 8: `sqrt` does not run in the kernel"),
+        ("on_loss = \"0.7 * cwdn\"", "did you mean `cwnd`?"),
+        ("{ window = { pacing_rate = \"cwnd / srtt\" } }", "--daemon computes it"),
+        ("{ base = \"cubic\", window = \"vegas\" }", "not expressions"),
+        ("on_lost = \"1\"", "on_lost"),
+    ] {
         let output = windward(&["kernel", "run", row, "--", "true"]);
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.code() == Some(2) && error.contains(why), "{error}");

@@ -36,6 +36,19 @@ pub struct Expression<L> {
     root: Node<L>,
 }
 
+/// A step of the evaluation of an expression with a stack, in reverse Polish notation:
+/// [`Expression::steps`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Step<L> {
+    /// Pushes a number.
+    Number(f64),
+    /// Pushes the value of a leaf.
+    Leaf(L),
+    /// Replaces the top values, so many arguments, by what an operator or a function gives: `+`,
+    /// `*`, `/`, `min`. `-` of one argument is a sign.
+    Apply(&'static str, usize),
+}
+
 #[derive(Debug, Clone, PartialEq)]
 enum Node<L> {
     Number(f64),
@@ -63,16 +76,34 @@ enum Function {
     Mean,
 }
 
+impl Operator {
+    fn sign(self) -> &'static str {
+        match self {
+            Operator::Add => "+",
+            Operator::Subtract => "-",
+            Operator::Multiply => "*",
+            Operator::Divide => "/",
+        }
+    }
+}
+
 impl Function {
+    const ALL: [(&'static str, Function); 5] = [
+        ("abs", Function::Abs),
+        ("at_least", Function::AtLeast),
+        ("min", Function::Min),
+        ("max", Function::Max),
+        ("mean", Function::Mean),
+    ];
+
     fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "abs" => Function::Abs,
-            "at_least" => Function::AtLeast,
-            "min" => Function::Min,
-            "max" => Function::Max,
-            "mean" => Function::Mean,
-            _ => return None,
-        })
+        let mut all = Self::ALL.into_iter();
+        all.find_map(|(known, function)| (known == name).then_some(function))
+    }
+
+    fn name(self) -> &'static str {
+        let found = Self::ALL.into_iter().find(|(_, function)| *function == self);
+        found.map_or("", |(name, _)| name)
     }
 
     /// Number of arguments; `None` for any number.
@@ -107,6 +138,13 @@ impl<L: Leaf> Expression<L> {
         let mut leaves = Vec::new();
         self.root.collect(&mut leaves);
         leaves
+    }
+
+    /// The steps of its evaluation with a stack, for machines that cannot call [`Self::evaluate`].
+    pub fn steps(&self) -> Vec<Step<&L>> {
+        let mut steps = Vec::new();
+        self.root.steps(&mut steps);
+        steps
     }
 
     /// All numbers in it, from left to right.
@@ -374,6 +412,26 @@ impl<L> Node<L> {
                 b.collect(leaves);
             }
             Node::Call(_, arguments) => arguments.iter().for_each(|a| a.collect(leaves)),
+        }
+    }
+
+    fn steps<'a>(&'a self, steps: &mut Vec<Step<&'a L>>) {
+        match self {
+            Node::Number(x) => steps.push(Step::Number(*x)),
+            Node::Leaf(l) => steps.push(Step::Leaf(l)),
+            Node::Negate(x) => {
+                x.steps(steps);
+                steps.push(Step::Apply("-", 1));
+            }
+            Node::Binary(operator, a, b) => {
+                a.steps(steps);
+                b.steps(steps);
+                steps.push(Step::Apply(operator.sign(), 2));
+            }
+            Node::Call(function, arguments) => {
+                arguments.iter().for_each(|a| a.steps(steps));
+                steps.push(Step::Apply(function.name(), arguments.len()));
+            }
         }
     }
 

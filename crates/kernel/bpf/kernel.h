@@ -16,9 +16,13 @@ typedef __u32 __be32;
 typedef __u32 __wsum;
 typedef _Bool bool;
 
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
 /* include/uapi/linux/bpf.h */
 enum bpf_map_type {
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
 	BPF_MAP_TYPE_STACK = 23,
 	BPF_MAP_TYPE_SK_STORAGE = 24,
 	BPF_MAP_TYPE_RINGBUF = 27,
@@ -64,6 +68,19 @@ struct sock {
 	__u32 sk_pacing_status;
 };
 
+struct minmax_sample {
+	__u32 t;
+	__u32 v;
+};
+
+struct minmax {
+	struct minmax_sample s[3];
+};
+
+struct tcp_rack {
+	__u32 rtt_us;
+};
+
 struct tcp_sock {
 	struct sock sk; /* not at this place: only its address is used */
 	__u32 snd_nxt;
@@ -83,6 +100,12 @@ struct tcp_sock {
 	__u32 lost;
 	__u32 app_limited;
 	__u32 mss_cache;
+	__u32 prior_cwnd;
+	__u32 max_packets_out;
+	__u32 rate_delivered;
+	__u32 rate_interval_us;
+	struct minmax rtt_min;
+	struct tcp_rack rack;
 	__u8 is_cwnd_limited : 1;
 };
 
@@ -93,5 +116,15 @@ struct rate_sample {
 };
 
 #pragma clang attribute pop
+
+/* tcp_is_cwnd_limited() of Linux. The place of a bit in its byte differs between kernels, and only this
+ * macro finds it.
+ */
+static inline __attribute__((always_inline)) bool is_cwnd_limited(struct tcp_sock *tp)
+{
+	if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
+		return 1;
+	return tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out;
+}
 
 enum tcp_ca_state { TCP_CA_Open = 0, TCP_CA_Disorder = 1, TCP_CA_CWR = 2, TCP_CA_Recovery = 3, TCP_CA_Loss = 4 };

@@ -8,8 +8,11 @@
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-/* Setting of the loader: the local port of these connections; 0 for all. */
-const volatile __u32 port = 0;
+/* Settings of the loader: the local port of these connections, 0 for all; the name of the controller. */
+const volatile struct {
+	__u32 port;
+	char name[16];
+} settings = { 0, "windward" };
 
 /* include/uapi/linux/bpf.h */
 struct bpf_sock_ops {
@@ -27,12 +30,15 @@ enum { IPPROTO_TCP = 6, TCP_CONGESTION = 13 };
 SEC("sockops")
 int choose(struct bpf_sock_ops *ops)
 {
-	char name[] = "windward";
+	char name[16];
 
 	if (ops->op != CONNECT && ops->op != LISTEN && ops->op != PASSIVE_ESTABLISHED)
 		return 1;
-	if (port && ops->local_port != port)
+	if (settings.port && ops->local_port != settings.port)
 		return 1;
+#pragma unroll
+	for (int i = 0; i < (int)sizeof(name); i++)
+		name[i] = settings.name[i];
 	bpf_setsockopt(ops, IPPROTO_TCP, TCP_CONGESTION, name, sizeof(name));
 	return 1;
 }

@@ -289,7 +289,7 @@ static __always_inline void newreno(struct tcp_sock *tp, struct connection *c, _
 		c->in_recovery = 1;
 		return;
 	}
-	if (!acked || !tp->is_cwnd_limited)
+	if (!acked || !is_cwnd_limited(tp))
 		return;
 	if (tp->snd_cwnd < tp->snd_ssthresh) {
 		acked = tcp_slow_start(tp, acked);

@@ -12,9 +12,6 @@ use crate::object::{KernelError, refused};
 
 const PROGRAM: &[u8] = include_bytes!("../bpf/existing.bpf.o");
 
-/// Name of the controller that the program is in the kernel.
-pub const CONTROLLER: &str = "windward";
-
 /// Bytes of a controller's name, with a zero.
 const NAME: usize = 16;
 

@@ -13,18 +13,20 @@ use crate::object::{KernelError, refused};
 
 const PROGRAM: &[u8] = include_bytes!("../bpf/select.bpf.o");
 
-/// Gives the controller to the connections of a control group of version 2, until it is dropped.
+/// Gives a controller to the connections of a control group of version 2, until it is dropped, or
+/// longer if it is pinned.
 #[derive(Debug)]
 pub struct Selection {
-    _link: Link,
+    link: Link,
 }
 
 impl Selection {
-    /// Gives it to connections of this group with this local port, or all.
+    /// Gives the controller of this name, of at most 15 bytes, to connections of this group with this
+    /// local port, or all.
     ///
     /// # Errors
     /// If it is not a group of version 2, or the kernel refuses the program.
-    pub fn of(group: &Path, port: Option<u16>) -> Result<Self, KernelError> {
+    pub fn of(name: &str, group: &Path, port: Option<u16>) -> Result<Self, KernelError> {
         let file = |why| KernelError::File { path: group.to_owned(), why };
         Groups::level(group)?;
         let mut open =
@@ -34,6 +36,8 @@ impl Selection {
                 && let Some(settings) = map.initial_value_mut()
             {
                 settings[..4].copy_from_slice(&u32::from(port.unwrap_or(0)).to_ne_bytes());
+                settings[4..20].fill(0);
+                settings[4..19].iter_mut().zip(name.bytes()).for_each(|(to, byte)| *to = byte);
             }
         }
         let object = open.load().map_err(refused("load the program that selects connections"))?;
@@ -44,7 +48,15 @@ impl Selection {
         let link = program
             .attach_cgroup(directory.as_raw_fd())
             .map_err(refused("select the connections of a control group"))?;
-        Ok(Selection { _link: link })
+        Ok(Selection { link })
+    }
+
+    /// Pins it under this path of a file system of BPF: it stays when this is dropped.
+    ///
+    /// # Errors
+    /// If the kernel refuses it.
+    pub fn pin(&mut self, path: &Path) -> Result<(), KernelError> {
+        self.link.pin(path).map_err(refused("pin the selection of connections"))
     }
 }
 

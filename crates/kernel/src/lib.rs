@@ -9,6 +9,7 @@
 //! - `connection`: a connection, and the answer to each report.
 //! - `object`: the program in the kernel: what the running one lacks, load, pins, counters.
 //! - `daemon`: reads reports and writes answers.
+//! - `law`: window laws that the kernel computes itself, without a daemon (`bpf/law.bpf.c`).
 //! - `group`: which connections have the controller, by control groups.
 //! - `existing`: another controller for connections in progress.
 
@@ -20,6 +21,7 @@ mod event;
 mod existing;
 #[cfg(target_os = "linux")]
 mod group;
+mod law;
 #[cfg(target_os = "linux")]
 mod object;
 
@@ -28,8 +30,11 @@ pub use connection::{Answer, Connection};
 pub use daemon::{Daemon, Row};
 pub use event::{Event, Kind};
 #[cfg(target_os = "linux")]
-pub use existing::{CONTROLLER, Existing};
+pub use existing::Existing;
 #[cfg(target_os = "linux")]
 pub use group::{Group, Groups, Selection, mount_bpf, unmount_bpf};
+pub use law::Law;
 #[cfg(target_os = "linux")]
-pub use object::{Counters, KernelError, Object, Settings, check_rights};
+pub use law::{LawController, LawCounters};
+#[cfg(target_os = "linux")]
+pub use object::{CONTROLLER, Counters, KernelError, Object, Settings, check_rights};

@@ -13,6 +13,9 @@ use crate::connection::Answer;
 /// The program, compiled by `bpf/build.sh`.
 const PROGRAM: &[u8] = include_bytes!("../bpf/windward.bpf.o");
 
+/// Name of the controller in the kernel that a daemon drives.
+pub const CONTROLLER: &str = "windward";
+
 /// Largest number of connections with a controller of the daemon. Further ones run NewReno.
 pub(crate) const SLOTS: u32 = 4096;
 
@@ -269,10 +272,7 @@ impl Object {
     /// # Errors
     /// If the path cannot be removed.
     pub fn unload(pins: &Path) -> Result<(), KernelError> {
-        if let Ok(mut link) = Link::open(place(pins, "link")) {
-            let _ = link.unpin();
-        }
-        fs::remove_dir_all(pins).map_err(|why| KernelError::File { path: pins.to_owned(), why })
+        unload(pins)
     }
 
     /// Where it is pinned.
@@ -309,8 +309,16 @@ impl Object {
     }
 }
 
+/// Takes a program out of the kernel, with all that is pinned beside it.
+pub(crate) fn unload(pins: &Path) -> Result<(), KernelError> {
+    if let Ok(mut link) = Link::open(place(pins, "link")) {
+        let _ = link.unpin();
+    }
+    fs::remove_dir_all(pins).map_err(|why| KernelError::File { path: pins.to_owned(), why })
+}
+
 /// The file of a pin. Names in a file system of BPF have no dots.
-fn place(pins: &Path, name: &str) -> PathBuf {
+pub(crate) fn place(pins: &Path, name: &str) -> PathBuf {
     pins.join(name.trim_start_matches('.'))
 }
 

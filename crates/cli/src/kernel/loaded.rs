@@ -11,10 +11,12 @@ use std::time::Duration;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde::{Deserialize, Serialize};
-use windward_kernel::{CONTROLLER, Daemon, Existing, Object, Row, Settings};
+use windward_kernel::{
+    CONTROLLER, Daemon, Existing, Groups, LawController, Object, Row, Selection, Settings,
+};
 
-use super::failed;
 use super::show::{self, Show};
+use super::{Which, failed};
 use crate::clock::Stopwatch;
 use crate::failure::Failure;
 use crate::output;
@@ -29,7 +31,7 @@ pub(super) const STATE: &str = "/run/windward-kernel.json";
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 
 /// Time between two writings of the state.
-const TELLING: Duration = Duration::from_secs(1);
+pub(super) const TELLING: Duration = Duration::from_secs(1);
 
 /// A change outside of this program, which is undone at the end.
 #[derive(Debug, Serialize, Deserialize)]
@@ -102,19 +104,20 @@ fn ip(arguments: &[String]) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The program in the kernel, which is taken out when this is dropped. Nobody else drives it while
-/// this process holds the lock.
-pub(crate) struct Loaded {
-    object: Object,
+/// The right to change the controllers of this kernel, and what is undone when it is dropped. Nobody
+/// else has it while this process holds the lock.
+pub(super) struct Held {
     state: File,
+    /// The row or law.
     name: String,
+    /// Its controller in the kernel.
+    controller: &'static str,
     undo: Vec<Undo>,
 }
 
-impl Loaded {
-    /// Loads the program for the row of that name, or takes over the one that a daemon which was
-    /// killed has left, with its connections.
-    pub(crate) fn new(name: &str, for_everybody: bool) -> Result<Self, Failure> {
+impl Held {
+    /// Takes it for this row or law, with this controller in the kernel.
+    pub(super) fn take(name: &str, controller: &'static str) -> Result<Self, Failure> {
         windward_kernel::check_rights(true).map_err(failed)?;
         let file = |why: std::io::Error| failed(format!("{STATE}: {why}"));
         let state = File::options().write(true).read(true).create(true).truncate(false).open(STATE);
@@ -124,50 +127,86 @@ impl Loaded {
                 "another `windward kernel` drives connections; end it first".to_owned(),
             ));
         }
-        let pins = Path::new(PINS);
-        let mut undo = remembered(&state);
+        let undo = remembered(&state);
+        let mut held = Held { state, name: name.to_owned(), controller, undo };
         if windward_kernel::mount_bpf().map_err(failed)? {
-            undo.push(Undo::Mount);
+            held.undo.push(Undo::Mount);
         }
-        let settings = Settings { for_everybody, ..Settings::default() };
-        let object = match Object::is_loaded(pins) {
-            true => Object::adopt(pins),
-            false => Object::load(pins, &settings),
-        };
-        let object = object.map_err(|why| {
-            take_out(&undo);
-            failed(why)
-        })?;
-        Ok(Loaded { object, state, name: name.to_owned(), undo })
+        // A process that was killed may have left the other program, or pins without one.
+        let pins = Path::new(PINS);
+        let is_law = controller == LawController::NAME;
+        let fits = Object::is_loaded(pins) && LawController::is_loaded(pins) == is_law;
+        if pins.exists() && !fits {
+            Object::unload(pins).map_err(failed)?;
+        }
+        Ok(held)
+    }
+
+    /// Gives the controller to these connections, while the result lives, or with a pin also after
+    /// this process was killed.
+    pub(super) fn apply(
+        &mut self,
+        which: &Which,
+        pin: Option<&Path>,
+        quiet: bool,
+    ) -> Result<Option<(Groups, Selection)>, Failure> {
+        let namespace = which.namespace();
+        if which.is_for_all() {
+            self.set_default(namespace.as_deref())?;
+        }
+        if let Some(prefix) = &which.route {
+            self.set_route(prefix)?;
+        }
+        if which.existing {
+            let existing =
+                Existing { controller: None, port: which.port, group: which.cgroup.as_deref() };
+            let give = || existing.give(self.controller).map_err(|why| why.to_string());
+            let changed = in_namespace(namespace.as_deref(), give).map_err(failed)?;
+            if !quiet {
+                output::note(&format!("{changed} connections and listening sockets changed"));
+            }
+        }
+        if which.cgroup.is_none() && which.port.is_none() {
+            return Ok(None);
+        }
+        let all = Groups::open().map_err(failed)?;
+        let group = which.cgroup.as_deref().unwrap_or(all.path());
+        let mut selection = Selection::of(self.controller, group, which.port).map_err(failed)?;
+        if let Some(pin) = pin {
+            selection.pin(pin).map_err(failed)?;
+        }
+        Ok(Some((all, selection)))
     }
 
     /// Remembers what is to be undone, also by another process if this one is killed.
     fn remember(&mut self, undo: Undo) -> Result<(), Failure> {
         self.undo.push(undo);
-        self.write(&serde_json::json!({ "row": self.name, "undo": self.undo }))
-            .map_err(|why| failed(format!("{STATE}: {why}")))
+        self.tell(None).map_err(|why| failed(format!("{STATE}: {why}")))
     }
 
-    fn write(&self, state: &serde_json::Value) -> std::io::Result<()> {
+    /// Writes the state for `windward kernel status` and `unload`.
+    pub(super) fn tell(&self, daemon: Option<&Daemon<'_>>) -> std::io::Result<()> {
+        let state = show::state(&self.name, &self.undo, daemon);
         self.state.set_len(0)?;
         self.state.write_all_at(state.to_string().as_bytes(), 0)
     }
 
     /// Makes the controller the default of a network namespace.
-    pub(super) fn set_default(&mut self, namespace: Option<&Path>) -> Result<(), Failure> {
+    fn set_default(&mut self, namespace: Option<&Path>) -> Result<(), Failure> {
         let file = |why: std::io::Error| format!("{DEFAULT}: {why}");
         let before = in_namespace(namespace, || fs::read_to_string(DEFAULT).map_err(file));
         let before = before.map_err(failed)?.trim().to_owned();
         // A daemon that was killed has left it so.
-        if before != CONTROLLER {
+        if before != self.controller {
             self.remember(Undo::Default { namespace: namespace.map(Path::to_owned), before })?;
         }
-        in_namespace(namespace, || fs::write(DEFAULT, CONTROLLER).map_err(file)).map_err(failed)
+        in_namespace(namespace, || fs::write(DEFAULT, self.controller).map_err(file))
+            .map_err(failed)
     }
 
     /// Makes the controller that of new connections over the route to this prefix. If there is none
     /// of its own, it gets one beside the route that it has now.
-    pub(super) fn set_route(&mut self, prefix: &str) -> Result<(), Failure> {
+    fn set_route(&mut self, prefix: &str) -> Result<(), Failure> {
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         let family = if prefix.contains(':') { "-6" } else { "-4" };
         let call = |words: &[&str]| {
@@ -193,12 +232,48 @@ impl Loaded {
                 (route, words(&format!("{family} route del {prefix}")))
             }
         };
-        let own = route.windows(2).any(|pair| pair == ["congctl", CONTROLLER]);
+        let own = route.windows(2).any(|pair| pair == ["congctl", self.controller]);
         if !own {
             self.remember(Undo::Route { arguments: undo })?;
         }
         let new = [words(&format!("{family} route replace")), without(route, "congctl")].concat();
-        ip(&[new, words(&format!("congctl {CONTROLLER}"))].concat()).map(drop).map_err(failed)
+        ip(&[new, words(&format!("congctl {}", self.controller))].concat())
+            .map(drop)
+            .map_err(failed)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        take_out(&self.undo);
+        let _ = fs::remove_file(STATE);
+    }
+}
+
+/// The program of a daemon in the kernel, which is taken out when this is dropped.
+pub(crate) struct Loaded {
+    object: Object,
+    held: Held,
+}
+
+impl Loaded {
+    /// Loads the program for the row of that name, or takes over the one that a daemon which was
+    /// killed has left, with its connections. `for_everybody` is true if any user and any network
+    /// namespace may choose it.
+    pub(crate) fn new(name: &str, for_everybody: bool) -> Result<Self, Failure> {
+        let held = Held::take(name, CONTROLLER)?;
+        let pins = Path::new(PINS);
+        let settings = Settings { for_everybody, ..Settings::default() };
+        let object = match Object::is_loaded(pins) {
+            true => Object::adopt(pins),
+            false => Object::load(pins, &settings),
+        };
+        Ok(Loaded { object: object.map_err(failed)?, held })
+    }
+
+    /// What is undone at the end.
+    pub(super) fn held(&mut self) -> &mut Held {
+        &mut self.held
     }
 
     /// Drives connections until the flag is set, or the program was taken out.
@@ -209,37 +284,33 @@ impl Loaded {
         mut show: Show,
     ) -> Result<(), Failure> {
         let mut gone = false;
-        let this = &mut *self;
         let mut told = Stopwatch::start();
-        Daemon::new(&this.object, row)
+        let Loaded { object, held } = self;
+        Daemon::new(object, row)
             .run(stop, |daemon| {
-                show.look(&this.object, daemon);
+                show.look(object, daemon);
                 if told.elapsed() < TELLING {
                     return;
                 }
                 told = Stopwatch::start();
-                gone = !Object::is_loaded(this.object.pins());
+                gone = !Object::is_loaded(object.pins());
                 if gone {
                     stop.store(true, Ordering::Relaxed);
                 }
                 // A state that cannot be written is not shown.
-                let _ = this.write(&show::state(&this.name, &this.undo, daemon));
+                let _ = held.tell(Some(daemon));
             })
             .map_err(failed)?;
         match gone {
-            true => {
-                Err(Failure::Failed("the controller was taken out by another process".to_owned()))
-            }
+            true => Err(taken_out()),
             false => Ok(()),
         }
     }
 }
 
-impl Drop for Loaded {
-    fn drop(&mut self) {
-        take_out(&self.undo);
-        let _ = fs::remove_file(STATE);
-    }
+/// Another process took the program out.
+pub(super) fn taken_out() -> Failure {
+    Failure::Failed("the controller was taken out by another process".to_owned())
 }
 
 /// A route as `ip` shows it, as `ip` takes it.
@@ -287,8 +358,11 @@ fn unload(undo: &[Undo]) {
         // Where it cannot be done, connections keep NewReno until they end.
         let _ = in_namespace(namespace, || {
             let default = fs::read_to_string(DEFAULT).map_err(|why| why.to_string())?;
-            let ours = Existing { controller: Some(CONTROLLER), ..Existing::default() };
-            ours.give(default.trim()).map_err(|why| why.to_string())
+            for ours in [CONTROLLER, LawController::NAME] {
+                let ours = Existing { controller: Some(ours), ..Existing::default() };
+                ours.give(default.trim()).map_err(|why| why.to_string())?;
+            }
+            Ok(())
         });
     }
     if let Err(why) = Object::unload(Path::new(PINS)) {

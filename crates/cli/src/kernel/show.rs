@@ -45,17 +45,17 @@ fn counters(counters: &Counters) -> [(&'static str, u64, &'static str); 10] {
     ]
 }
 
-/// The state that the daemon leaves for others.
-pub(super) fn state(row: &str, undo: &[Undo], daemon: &Daemon<'_>) -> Value {
-    let ages = daemon.ages();
-    let age = |quantile: f64| ages.value_at_quantile(quantile);
-    json!({
-        "row": row,
-        "pid": std::process::id(),
-        "undo": undo,
-        "window_age_us": { "median": age(0.5), "p99": age(0.99), "most": ages.max() },
-        "connections": daemon.connections().map(connection).collect::<Vec<_>>(),
-    })
+/// The state that a process leaves for others, with the connections of its daemon.
+pub(super) fn state(name: &str, undo: &[Undo], daemon: Option<&Daemon<'_>>) -> Value {
+    let mut state = json!({ "row": name, "pid": std::process::id(), "undo": undo });
+    if let Some(daemon) = daemon {
+        let ages = daemon.ages();
+        let age = |quantile: f64| ages.value_at_quantile(quantile);
+        state["window_age_us"] =
+            json!({ "median": age(0.5), "p99": age(0.99), "most": ages.max() });
+        state["connections"] = daemon.connections().map(connection).collect();
+    }
+    state
 }
 
 fn connection(connection: &Connection) -> Value {

@@ -123,6 +123,12 @@ fn list_has_a_row_for_each_protocol() {
 }
 
 #[test]
+fn a_controller_of_expressions_is_explained() {
+    let text = success(["explain", "{ window = { on_loss = \"0.7 * cwnd\" } }"]);
+    assert!(text.contains("on_loss = `0.7 * cwnd`"), "{text}");
+}
+
+#[test]
 fn every_protocol_is_explained_with_its_sources() {
     let json = json(["list", "--json"]);
     for row in json.as_array().unwrap() {

@@ -26,7 +26,7 @@ use super::{
 };
 use crate::endpoint::estimator::RateSample;
 use crate::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent};
-use crate::expression::{Cursor, Expression, Leaf, Misread};
+use crate::expression::{Cursor, Expression, Leaf, Misread, Step};
 use crate::packet::Flags;
 use crate::part::{Ability, CustomPart, Need, Words, checksum};
 use crate::units::Time;
@@ -159,6 +159,9 @@ macro_rules! variables {
         enum Variable { $($variant),+ }
         impl Variable {
             const ALL: &'static [(&'static str, Variable)] = &[$(($name, Variable::$variant)),+];
+            fn name(self) -> &'static str {
+                match self { $(Variable::$variant => $name),+ }
+            }
         }
         /// The variables of expressions, each with unit and meaning.
         pub const VARIABLES: &[(&str, &str)] = &[$(($name, $meaning)),+];
@@ -204,6 +207,11 @@ impl Function {
         ("pow", Function::Pow, 2),
         ("if", Function::If, 3),
     ];
+
+    fn name(self) -> &'static str {
+        let found = Self::ALL.iter().find(|(_, function, _)| *function == self);
+        found.map_or("", |(name, ..)| *name)
+    }
 }
 
 impl Leaf for Term {
@@ -261,6 +269,33 @@ impl ExpressionController {
     pub fn expressions(&self) -> &Expressions {
         &self.0.texts
     }
+
+    /// The steps of each expression, by its key, with the names of variables. A call of `if`
+    /// evaluates all three arguments.
+    pub fn steps(&self) -> impl Iterator<Item = (&'static str, Vec<Step<&'static str>>)> {
+        let Compiled { on_ack, on_loss, on_mark, pacing_rate, .. } = &*self.0;
+        let always = [("on_ack", Some(on_ack)), ("on_loss", Some(on_loss))];
+        let maybe = [("on_mark", on_mark.as_ref()), ("pacing_rate", pacing_rate.as_ref())];
+        let all = always.into_iter().chain(maybe);
+        all.filter_map(|(key, expression)| Some((key, steps(expression?))))
+    }
+}
+
+/// The steps of an expression and of the functions that are leaves in it.
+fn steps(expression: &Expression<Term>) -> Vec<Step<&'static str>> {
+    let mut all = Vec::new();
+    for step in expression.steps() {
+        match step {
+            Step::Number(x) => all.push(Step::Number(x)),
+            Step::Apply(name, arguments) => all.push(Step::Apply(name, arguments)),
+            Step::Leaf(Term::Variable(variable)) => all.push(Step::Leaf(variable.name())),
+            Step::Leaf(Term::Call(function, arguments)) => {
+                arguments.iter().for_each(|argument| all.extend(steps(argument)));
+                all.push(Step::Apply(function.name(), arguments.len()));
+            }
+        }
+    }
+    all
 }
 
 const NEEDS_RATE: &[Need] = &[Need {
@@ -296,6 +331,9 @@ impl MakeController for ExpressionController {
     }
     fn samples_rate(&self) -> bool {
         self.0.samples
+    }
+    fn as_expressions(&self) -> Option<&ExpressionController> {
+        Some(self)
     }
 }
 
@@ -616,6 +654,23 @@ mod tests {
         assert!(misread("window + 1").1.contains("valid: cwnd, ssthresh"));
         let endless = vec!["1"; 20_000].join("+");
         assert!(misread(&endless).1.contains("more than 10000 terms"));
+    }
+
+    #[test]
+    fn steps_are_in_reverse_polish_notation() {
+        let law = Expressions {
+            on_ack: "if(at_least(cwnd, 2), -growth * 3, sqrt(1 - rtt))".to_owned(),
+            ..Expressions::default()
+        };
+        let steps: HashMap<_, _> = law.compile().unwrap().steps().collect();
+        use Step::{Apply, Leaf, Number};
+        let condition = [Leaf("cwnd"), Number(2.0), Apply("at_least", 2)];
+        let yes = [Leaf("growth"), Apply("-", 1), Number(3.0), Apply("*", 2)];
+        let no = [Number(1.0), Leaf("rtt"), Apply("-", 2), Apply("sqrt", 1)];
+        let all = [&condition[..], &yes, &no, &[Apply("if", 3)]].concat();
+        assert_eq!(steps["on_ack"], all);
+        assert_eq!(steps["on_loss"], [Leaf("in_flight"), Number(2.0), Apply("/", 2)]);
+        assert_eq!(steps.len(), 2);
     }
 
     #[test]

@@ -186,6 +186,10 @@ pub trait MakeController: CustomPart {
     fn negotiates_ecn(&self) -> bool {
         false
     }
+    /// The expressions, if it is a controller of expressions.
+    fn as_expressions(&self) -> Option<&ExpressionController> {
+        None
+    }
 }
 
 /// A congestion controller of another crate whose answers a [`Judge`] makes such that a sender can
