@@ -4,13 +4,15 @@
 #![cfg(target_os = "linux")]
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 
+use rustix::net::sockopt::tcp_congestion;
 use rustix::process::{Pid, Signal, kill_process};
 
 const WINDWARD: &str = env!("CARGO_BIN_EXE_windward");
@@ -217,6 +219,41 @@ fn a_program_runs_with_a_law_and_a_row_follows_one_that_was_left() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         assert_eq!(status()["loaded"], false);
     }
+}
+
+#[test]
+fn connections_in_progress_get_the_controller_and_then_their_default_again() {
+    let Some(_kernel) = kernel() else { return };
+    let default = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut client = TcpStream::connect(address).unwrap();
+    let (mut server, _) = listener.accept().unwrap();
+    let controller = |socket: &TcpStream| tcp_congestion(socket).unwrap();
+    let mut carry = |bytes: usize| {
+        server.write_all(&vec![7; bytes]).unwrap();
+        let mut got = vec![0; bytes];
+        client.read_exact(&mut got).unwrap();
+        assert!(got.iter().all(|byte| *byte == 7));
+        (controller(&server), controller(&client))
+    };
+    let default = default.trim().to_owned();
+    assert_eq!(carry(1000), (default.clone(), default.clone()));
+    let port = address.port().to_string();
+    let mut load = Command::new(WINDWARD);
+    load.args(["-q", "kernel", "load", "upwind", "--port", &port, "--existing"]);
+    let mut first = Ended(load.spawn().unwrap());
+    // The server's end has the port; the client's end keeps its own.
+    wait_for("controller", || carry(100_000) == ("windward".to_owned(), default.clone()));
+    wait_for("connection", || status()["daemon"]["connections"][0]["sent"].as_u64() > Some(0));
+    first.0.kill().unwrap();
+    first.0.wait().unwrap();
+    assert_eq!(carry(100_000).0, "windward");
+    let state = status();
+    assert_eq!((&state["loaded"], &state["daemon"]), (&true.into(), &serde_json::Value::Null));
+    assert!(windward(&["kernel", "unload"]).status.success());
+    assert_eq!(carry(100_000), (default.clone(), default));
+    assert_eq!(status()["loaded"], false);
 }
 
 #[test]
