@@ -110,8 +110,8 @@ struct tcp_sock {
 };
 
 struct rate_sample {
-	long rtt_us;
 	__u32 acked_sacked;
+	bool is_retrans;
 	bool is_ack_delayed;
 };
 

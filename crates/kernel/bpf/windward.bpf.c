@@ -299,24 +299,26 @@ static __always_inline void newreno(struct tcp_sock *tp, struct connection *c, _
 	tcp_cong_avoid_ai(tp, tp->snd_cwnd, acked);
 }
 
-/* Takes the RTT of an ACK. The kernel gives none of a packet that it sent twice. A receiver holds the
- * ACK of a single packet in order back, for the next packet or 40 ms and more (RFC 9293 section
- * 3.8.6.3): it then comes late after the ACK before it, and is no RTT. If there are only such, one in
- * a round trip counts.
+/* Takes the RTT of an ACK: that of the newest packet, unless that was sent twice. Where the newest one
+ * was, the kernel's own (`rtt_us`) may come from time stamps of a millisecond, which hide a short queue
+ * or show one. A receiver holds the ACK of a single packet in order back, for the next packet or 40 ms
+ * and more (RFC 9293 section 3.8.6.3): it then comes late after the ACK before it, and is no RTT. If
+ * there are only such, one in a round trip counts.
  */
 static __always_inline void see_rtt(struct tcp_sock *tp, struct connection *c,
 				    const struct rate_sample *rs, __u64 now)
 {
 	__u64 since = now - c->acked_ns;
-	__u32 rtt = rs->rtt_us > 0 ? rs->rtt_us : 1; /* loopback is faster than the clock */
+	__u32 rtt = tp->tcp_mstamp - tp->first_tx_mstamp;
 
 	c->acked_ns = now;
-	if (rs->rtt_us < 0 || rs->is_ack_delayed)
+	if (!rs->acked_sacked || rs->is_retrans || rs->is_ack_delayed)
 		return;
 	if (rs->acked_sacked == 1 && !tp->sacked_out && since >= DELAYED_NS &&
 	    rtt > c->latest_rtt_us + 1000 && now - c->rtt_ns < (__u64)(tp->srtt_us >> 3) * 1000)
 		return;
-	c->rtt_us = c->latest_rtt_us = rtt;
+	c->latest_rtt_us = rtt;
+	c->rtt_us = rtt ? rtt : 1; /* loopback is faster than the clock */
 	c->rtt_ns = now;
 }
 
@@ -409,11 +411,11 @@ __u32 BPF_PROG(undo_cwnd, struct sock *sk)
 	return tcp(sk)->snd_cwnd;
 }
 
-/* Packets of one burst: one below 1.2 Mbit/s, as BBR has it. */
+/* The least burst. A second packet would wait behind the first, as in a queue that stands. */
 SEC("struct_ops")
 __u32 BPF_PROG(min_tso_segs, struct sock *sk)
 {
-	return sk->sk_pacing_rate < 150000 ? 1 : 2;
+	return 1;
 }
 
 /* Windows of send buffer. Holes stay long under heavy loss, and the usual two stop the sender. */
