@@ -67,7 +67,8 @@ struct connection {
 	__u32 lost, delivered_ce; /* when last looked at */
 	__u32 recovery; /* snd_nxt at the latest reduction by NewReno */
 	__u32 acks;
-	__u32 rtt_us, latest_rtt_us; /* latest RTT; 0 if there is none since the report, or at all */
+	__u32 rtt_us; /* least RTT since the report; 0 if there is none */
+	__u32 latest_rtt_us, min_rtt_us;
 	__u8 is_new; /* it had sent nothing when it got this controller */
 	__u8 driven; /* by the daemon */
 	__u8 in_recovery;
@@ -299,11 +300,12 @@ static __always_inline void newreno(struct tcp_sock *tp, struct connection *c, _
 	tcp_cong_avoid_ai(tp, tp->snd_cwnd, acked);
 }
 
-/* Takes the RTT of an ACK: that of the newest packet, unless that was sent twice. Where the newest one
- * was, the kernel's own (`rtt_us`) may come from time stamps of a millisecond, which hide a short queue
- * or show one. A receiver holds the ACK of a single packet in order back, for the next packet or 40 ms
- * and more (RFC 9293 section 3.8.6.3): it then comes late after the ACK before it, and is no RTT. If
- * there are only such, one in a round trip counts.
+/* Takes the RTT of an ACK, which is that of the newest packet, if it is the least since the report: one
+ * at random would be that of the first or the second packet of a burst, as ACKs come for each packet or
+ * for two. The kernel's own (`rtt_us`) may come from time stamps of a millisecond. A receiver holds the
+ * ACK of a single packet in order back, for the next packet or 40 ms and more (RFC 9293 section
+ * 3.8.6.3): it then comes late after the ACK before it, and is no RTT. If there are only such, one in a
+ * round trip counts.
  */
 static __always_inline void see_rtt(struct tcp_sock *tp, struct connection *c,
 				    const struct rate_sample *rs, __u64 now)
@@ -312,14 +314,21 @@ static __always_inline void see_rtt(struct tcp_sock *tp, struct connection *c,
 	__u32 rtt = tp->tcp_mstamp - tp->first_tx_mstamp;
 
 	c->acked_ns = now;
-	if (!rs->acked_sacked || rs->is_retrans || rs->is_ack_delayed)
+	if (!rs->acked_sacked || rs->is_ack_delayed)
 		return;
+	/* The ACK of a first transmission that was taken for lost (RFC 8985 section 6.2). */
+	if (rs->is_retrans && rtt < c->min_rtt_us)
+		return;
+	if (!c->min_rtt_us || rtt < c->min_rtt_us)
+		c->min_rtt_us = rtt;
 	if (rs->acked_sacked == 1 && !tp->sacked_out && since >= DELAYED_NS &&
 	    rtt > c->latest_rtt_us + 1000 && now - c->rtt_ns < (__u64)(tp->srtt_us >> 3) * 1000)
 		return;
 	c->latest_rtt_us = rtt;
-	c->rtt_us = rtt ? rtt : 1; /* loopback is faster than the clock */
 	c->rtt_ns = now;
+	rtt = rtt ? rtt : 1; /* loopback is faster than the clock */
+	if (!c->rtt_us || rtt < c->rtt_us)
+		c->rtt_us = rtt;
 }
 
 static __always_inline void on_ack(struct sock *sk, __u32 ack, const struct rate_sample *rs)
@@ -411,11 +420,13 @@ __u32 BPF_PROG(undo_cwnd, struct sock *sk)
 	return tcp(sk)->snd_cwnd;
 }
 
-/* The least burst. A second packet would wait behind the first, as in a queue that stands. */
+/* The least burst, always the same: were the packets of a burst fewer at times, their RTTs would show a
+ * queue at the other times.
+ */
 SEC("struct_ops")
 __u32 BPF_PROG(min_tso_segs, struct sock *sk)
 {
-	return 1;
+	return 2;
 }
 
 /* Windows of send buffer. Holes stay long under heavy loss, and the usual two stop the sender. */
