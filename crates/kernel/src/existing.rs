@@ -31,7 +31,7 @@ impl Existing<'_> {
     /// that listen there. Returns their number.
     ///
     /// # Errors
-    /// If the group is none of version 2, or the kernel refuses the program.
+    /// If the group has not version 2, or the kernel refuses the program.
     pub fn give(&self, controller: &str) -> Result<u64, KernelError> {
         let settings = self.settings(controller)?;
         let mut open =

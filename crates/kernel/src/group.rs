@@ -21,8 +21,8 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Gives the controller of this name, of at most 15 bytes, to connections of this group with this
-    /// local port, or all.
+    /// Gives the controller of this name, of at most 15 bytes, to the connections of this group with
+    /// this local port, or to all.
     ///
     /// # Errors
     /// If it is not a group of version 2, or the kernel refuses the program.
@@ -86,7 +86,7 @@ impl Groups {
     /// Number of groups above this one.
     ///
     /// # Errors
-    /// If the path is no group of version 2.
+    /// If the path is not that of a group of version 2.
     pub(crate) fn level(group: &Path) -> Result<i32, KernelError> {
         let wrong = |why| KernelError::File { path: group.to_owned(), why };
         let group = fs::canonicalize(group).map_err(wrong)?;

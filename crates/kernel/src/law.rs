@@ -67,8 +67,8 @@ impl Operation {
     }
 }
 
-/// Variables that the kernel knows, by the numbers of the program. It calls its controllers with the
-/// packets that arrived, which are the growth too.
+/// Variables that the kernel knows, by the numbers of the program. It calls its controllers with
+/// the packets that arrived, which are the growth too.
 const LEAVES: [(&str, u32); 13] = [
     ("cwnd", 0),
     ("ssthresh", 1),
@@ -142,7 +142,7 @@ impl Law {
     }
 }
 
-/// What helps if a law does not run in the kernel.
+/// The advice where a law does not run in the kernel.
 const DAEMON: &str = "`windward kernel` with --daemon computes it outside";
 
 fn misread(at: usize, message: String) -> Misread {

@@ -150,7 +150,7 @@ fn note_invalid(loaded: &Loaded, told: &mut [bool; 2]) {
     }
 }
 
-/// What `windward kernel status` says of a law.
+/// The answer of `windward kernel status` for a law.
 pub(super) struct Status {
     counters: LawCounters,
     state: Value,

@@ -104,8 +104,8 @@ fn ip(arguments: &[String]) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The right to change the controllers of this kernel, and what is undone when it is dropped. Nobody
-/// else has it while this process holds the lock.
+/// The right to change the controllers of this kernel. Changes are undone when it is dropped. No other
+/// process has it while this one holds the lock.
 pub(super) struct Held {
     state: File,
     /// The row or law.
@@ -271,7 +271,7 @@ impl Loaded {
         Ok(Loaded { object: object.map_err(failed)?, held })
     }
 
-    /// What is undone at the end.
+    /// The changes that are undone at the end.
     pub(super) fn held(&mut self) -> &mut Held {
         &mut self.held
     }
@@ -328,7 +328,7 @@ fn without(mut route: Vec<String>, key: &str) -> Vec<String> {
     route
 }
 
-/// What a daemon that was killed has left to undo, by the state.
+/// Changes that a daemon which was killed has left, by the state.
 pub(super) fn remembered(mut state: &File) -> Vec<Undo> {
     let mut text = String::new();
     let read = state.read_to_string(&mut text);

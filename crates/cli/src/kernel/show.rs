@@ -1,4 +1,4 @@
-//! What `windward kernel` does, as state, table, metrics and charts.
+//! The work of `windward kernel` as state, table, metrics and charts.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -11,12 +11,12 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
+use serde::Serialize;
 use serde_json::{Value, json};
 use windward_http::{Content, Listener, Server, Site};
 use windward_kernel::{Connection, Counters, Daemon, Object};
 
 use super::failed;
-use super::loaded::Undo;
 use crate::clock::Stopwatch;
 use crate::failure::Failure;
 use crate::http;
@@ -46,7 +46,7 @@ fn counters(counters: &Counters) -> [(&'static str, u64, &'static str); 10] {
 }
 
 /// The state that a process leaves for others, with the connections of its daemon.
-pub(super) fn state(name: &str, undo: &[Undo], daemon: Option<&Daemon<'_>>) -> Value {
+pub(super) fn state(name: &str, undo: &impl Serialize, daemon: Option<&Daemon<'_>>) -> Value {
     let mut state = json!({ "row": name, "pid": std::process::id(), "undo": undo });
     if let Some(daemon) = daemon {
         let ages = daemon.ages();
@@ -78,8 +78,8 @@ fn connection(connection: &Connection) -> Value {
     })
 }
 
-/// What `windward kernel status` shows. `counters` are those of the program, if it is loaded, and
-/// `daemon` is the state of a daemon that lives.
+/// Prints `windward kernel status`: the counters of the program, if it is loaded, and the state of a
+/// daemon that lives.
 pub(super) fn status(all: Option<&Counters>, daemon: &Value, as_json: bool) -> Result<(), Failure> {
     let named = |all: &Counters| -> serde_json::Map<String, Value> {
         counters(all).into_iter().map(|(name, value, _)| (name.to_owned(), value.into())).collect()

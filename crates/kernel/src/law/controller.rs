@@ -30,7 +30,7 @@ pub struct LawCounters {
     pub acks: u64,
     /// Losses, marks and timeouts at which `on_loss` was asked.
     pub losses: u64,
-    /// Results of `on_ack` and of `on_loss` that are no window.
+    /// Invalid results of `on_ack` and of `on_loss`.
     pub invalid: [u64; 2],
     /// The latest of them, packets.
     pub latest: [f64; 2],
@@ -61,8 +61,8 @@ fn float(fixed: i64) -> f64 {
     }
 }
 
-/// The program in the kernel. It stays there until [`LawController::unload`], also when this process
-/// ends, and needs no other program.
+/// The program in the kernel. It needs no other one, and stays until [`LawController::unload`], also
+/// when this process ends.
 #[derive(Debug)]
 pub struct LawController {
     pins: PathBuf,
@@ -191,8 +191,8 @@ mod tests {
     use super::super::tests::law;
     use super::*;
 
-    /// The program without its controller; `None` where it cannot be had, with the reason on standard
-    /// error.
+    /// The program without its controller; `None` where it cannot be had. Standard error has the
+    /// reason.
     fn program() -> Option<Object> {
         let mut open = ObjectBuilder::default().open_memory(PROGRAM).unwrap();
         for mut program in open.progs_mut() {
@@ -297,7 +297,7 @@ mod tests {
             "if(0, growth / 0, 3)",
             "cwnd * (1 - (srtt - 0.0001) / srtt)",
             "cwnd * cwnd / (growth * 3)",
-            // What has no finite value.
+            // No finite value.
             "cwnd / 0",
             "-cwnd / 0",
             "(cwnd - cwnd) / 0",

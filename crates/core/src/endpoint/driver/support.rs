@@ -9,7 +9,7 @@ use crate::network::RouterKind;
 use crate::part::{Ability, AnyPart};
 use crate::protocols::Protocol;
 
-/// What sends in place of Windward's own sender.
+/// The sender in place of Windward's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Host {
     /// A QUIC stack.
@@ -35,7 +35,8 @@ pub enum Support {
     Whole,
     /// Everything except its recovery, which is the host's own.
     Partly,
-    /// Nothing: it needs what the host does not carry or tell. It runs in the simulator and in `perf`.
+    /// Nothing: it needs what the host does not carry or tell. It runs in the simulator and in
+    /// `perf`.
     None,
 }
 
