@@ -240,8 +240,8 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     })
 }
 
-/// Starts a program in a control group of its own, whose connections have this controller. Waits for
-/// it.
+/// Starts a program in a control group of its own, whose connections have this controller. Waits
+/// for it.
 fn in_group(
     command: &[OsString],
     controller: &str,

@@ -21,8 +21,8 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Gives the controller of this name, of at most 15 bytes, to the connections of this group with
-    /// this local port, or to all.
+    /// Gives the controller of this name, of at most 15 bytes, to the connections of this group
+    /// with this local port, or to all.
     ///
     /// # Errors
     /// If it is not a group of version 2, or the kernel refuses the program.

@@ -104,8 +104,8 @@ fn ip(arguments: &[String]) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The right to change the controllers of this kernel. Changes are undone when it is dropped. No other
-/// process has it while this one holds the lock.
+/// The right to change the controllers of this kernel. Changes are undone when it is dropped. No
+/// other process has it while this one holds the lock.
 pub(super) struct Held {
     state: File,
     /// The row or law.

@@ -78,8 +78,8 @@ fn connection(connection: &Connection) -> Value {
     })
 }
 
-/// Prints `windward kernel status`: the counters of the program, if it is loaded, and the state of a
-/// daemon that lives.
+/// Prints `windward kernel status`: the counters of the program, if it is loaded, and the state of
+/// a daemon that lives.
 pub(super) fn status(all: Option<&Counters>, daemon: &Value, as_json: bool) -> Result<(), Failure> {
     let named = |all: &Counters| -> serde_json::Map<String, Value> {
         counters(all).into_iter().map(|(name, value, _)| (name.to_owned(), value.into())).collect()

@@ -61,8 +61,8 @@ fn float(fixed: i64) -> f64 {
     }
 }
 
-/// The program in the kernel. It needs no other one, and stays until [`LawController::unload`], also
-/// when this process ends.
+/// The program in the kernel. It needs no other one, and stays until [`LawController::unload`],
+/// also when this process ends.
 #[derive(Debug)]
 pub struct LawController {
     pins: PathBuf,

@@ -9,7 +9,7 @@ use crate::network::RouterKind;
 use crate::part::{Ability, AnyPart};
 use crate::protocols::Protocol;
 
-/// The sender in place of Windward's own.
+/// A sender that is not Windward's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Host {
     /// A QUIC stack.
