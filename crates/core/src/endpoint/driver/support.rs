@@ -109,10 +109,14 @@ mod tests {
 
     #[test]
     fn rows_run_whole_in_part_or_not() {
-        let named = |wanted: Support| -> Vec<&str> {
-            let is = |row: &&Protocol| support(row).0 == wanted;
+        let named = |host, wanted: Support| -> Vec<&str> {
+            let is = |row: &&Protocol| support(row, host).0 == wanted;
             PROTOCOLS.iter().filter(is).map(|row| row.name).collect()
         };
+        // No row has the recovery of Linux, and the kernel tells what QUIC stacks tell.
+        assert_eq!(named(Host::Kernel, Support::Whole), [""; 0]);
+        assert_eq!(named(Host::Kernel, Support::None), named(Host::Quic, Support::None));
+        let named = |wanted| named(Host::Quic, wanted);
         // RFC 9002's recovery is that of these rows (docs/protocols).
         assert_eq!(named(Support::Whole), ["bbr", "copa", "bbr1", "upwind"]);
         let none = named(Support::None);
@@ -129,10 +133,12 @@ mod tests {
 
     #[test]
     fn reasons_name_the_parts() {
-        let why = |name| support(find(name).unwrap()).1;
+        let why = |name| support(find(name).unwrap(), Host::Quic).1;
         assert!(why("cubic").contains("instead of `sack`"), "{}", why("cubic"));
         assert!(why("upwind").contains("feedback `help`"), "{}", why("upwind"));
         assert!(why("xcp").contains("needs the feedback of XCP routers"), "{}", why("xcp"));
         assert!(why("jtcp").contains("arrival times"), "{}", why("jtcp"));
+        let (_, why) = support(find("xcp").unwrap(), Host::Kernel);
+        assert!(why.contains("which the kernel does not give"), "{why}");
     }
 }
