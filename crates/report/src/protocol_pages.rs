@@ -188,11 +188,11 @@ impl Pages {
     pub fn index(&self) -> String {
         let mut page = format!(
             "{BEGIN}\n# Protocols\n\nEach protocol is a composition of parts. Its page has the idea, \
-             the equations, the deviations from the source, the parts and the parameters. The column \
-             QUIC says how much of it runs in a QUIC stack: all of it, all but its recovery, or \
-             nothing.\n\n\
-             | name | window | recovery | discrimination | feedback | router | QUIC | source |\n\
-             | --- | --- | --- | --- | --- | --- | --- | --- |\n"
+             the equations, the deviations from the source, the parts and the parameters. The columns \
+             QUIC and kernel say how much of it runs in a QUIC stack and in the TCP of a Linux \
+             kernel: all of it, all but its recovery, or nothing.\n\n\
+             | name | window | recovery | discrimination | feedback | router | QUIC | kernel | source |\n\
+             | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
         );
         for protocol in PROTOCOLS {
             let name = protocol.name;
@@ -201,8 +201,9 @@ impl Pages {
             let _ = writeln!(
                 page,
                 "| [{name}]({name}.md) | {window} | {recovery} | {discrimination} | {feedback} | \
-                 {router} | {} | {} |",
+                 {router} | {} | {} | {} |",
                 support(protocol, Host::Quic).0.word(),
+                support(protocol, Host::Kernel).0.word(),
                 protocol.source
             );
         }
