@@ -58,6 +58,8 @@ enum Action {
     Status(StatusArgs),
     /// Take the controller out of the kernel, also one that another command loaded
     Unload,
+    /// Print a unit file for systemd
+    SystemdUnit,
 }
 
 #[derive(Debug, clap::Args)]
@@ -81,7 +83,7 @@ struct LoadArgs {
     /// Protocol: `windward list` has those that run in the kernel; or a law, as 'on_loss = "0.7 *
     /// cwnd"' or '{ window = { .. } }'
     #[arg(value_name = "ROW|LAW")]
-    row: Option<String>,
+    row: String,
 
     /// Compute the windows of a law in a daemon, which has all functions and variables
     #[arg(long)]
@@ -96,10 +98,6 @@ struct LoadArgs {
 
     #[command(flatten)]
     web: web::WebArgs,
-
-    /// Print a unit file for systemd, and do nothing else
-    #[arg(long)]
-    systemd_unit: bool,
 }
 
 /// The connections that have the controller: those that begin from now on, and with --existing
@@ -192,6 +190,7 @@ pub(crate) fn kernel(args: &Args, charts: Option<Listener>, quiet: bool) -> Resu
         Action::Load(args) => load(args, charts, quiet),
         Action::Status(args) => status(args),
         Action::Unload => unload(),
+        Action::SystemdUnit => output::print(UNIT),
     }
 }
 
@@ -295,12 +294,7 @@ pub(crate) fn during(name: &str, work: &mut (dyn FnMut() + Send)) -> Result<(), 
 
 /// Gives a controller to connections until a signal.
 fn load(args: &LoadArgs, charts: Option<Listener>, quiet: bool) -> Result<(), Failure> {
-    if args.systemd_unit {
-        return output::print(UNIT);
-    }
-    let LoadArgs { row: Some(name), which, .. } = args else {
-        return Err(Failure::Input("a protocol is required; see `windward list`".to_owned()));
-    };
+    let LoadArgs { row: name, which, .. } = args;
     which.check()?;
     if law::is_law(name) && !args.daemon {
         if args.metrics.is_some() || charts.is_some() {
