@@ -8,9 +8,6 @@ use windward_core::units::{Duration, Time};
 
 use crate::event::{Event, Kind};
 
-/// Bytes of headers that the kernel's pacer counts beside the payload: IPv4, TCP with time stamps.
-const HEADERS: u64 = 52;
-
 /// Packets by which the list may exceed the kernel's flight.
 const SLACK: usize = 64;
 
@@ -31,7 +28,7 @@ pub struct Answer {
     pub connection: u64,
     /// Number of the report.
     pub number: u64,
-    /// Pacing rate, bytes per second with headers; zero without pacing.
+    /// Pacing rate, bytes of payload per second, as the kernel counts them; zero without pacing.
     pub pacing_rate: u64,
     /// Window, packets; zero if the kernel's NewReno shall go on.
     pub window: u32,
@@ -136,11 +133,10 @@ impl Connection {
         let mss = u64::from(packet(event.mss));
         let window = u32::try_from(self.driver.window() / mss).unwrap_or(u32::MAX).max(2);
         self.adopting &= window < event.cwnd;
-        let rate = self.driver.pacing_rate().unwrap_or(0);
         Answer {
             connection: event.connection,
             number: event.number,
-            pacing_rate: rate.saturating_mul(mss + HEADERS) / mss,
+            pacing_rate: self.driver.pacing_rate().unwrap_or(0),
             window: if self.adopting { 0 } else { window },
         }
     }
