@@ -90,6 +90,22 @@ fn transfer(dir: &Path, bytes: usize, rate: &str) -> Vec<String> {
     .collect()
 }
 
+/// Starts a transfer whose server has this controller by the default of its namespace.
+fn transfer_under(dir: &Path, controller: &str) -> Child {
+    let mut lines = transfer(dir, 1_000_000, "5mbit");
+    let server = lines.iter().position(|word| word.starts_with("python3")).unwrap();
+    let choose = format!("sysctl -qw net.ipv4.tcp_congestion_control={controller}; ");
+    lines[server].insert_str(0, &choose);
+    Command::new(WINDWARD).args(&lines).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// Loads this row or law as the default.
+fn load_default(what: &str) -> Ended {
+    let mut command = Command::new(WINDWARD);
+    command.args(["-q", "kernel", "load", what, "--default"]).stderr(Stdio::null());
+    Ended(command.spawn().unwrap())
+}
+
 fn assert_same(dir: &Path) {
     let [sent, got] = ["sent", "got"].map(|name| fs::read(dir.join(name)).unwrap());
     assert!(sent == got, "{} of {} bytes", got.len(), sent.len());
@@ -122,25 +138,15 @@ fn a_killed_daemon_breaks_no_connection_and_the_next_takes_over() {
     let Some(_kernel) = kernel() else { return };
     let dir = tempfile::tempdir().unwrap();
     let before = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap();
-    let load = || {
-        let mut command = Command::new(WINDWARD);
-        command.args(["-q", "kernel", "load", "upwind", "--default"]).stderr(Stdio::null());
-        Ended(command.spawn().unwrap())
-    };
-    let mut first = load();
+    let mut first = load_default("upwind");
     wait_for("load", || status()["loaded"] == true);
-    let mut lines = transfer(dir.path(), 1_000_000, "5mbit");
-    // The server is in a namespace of its own.
-    let server = lines.iter().position(|word| word.starts_with("python3")).unwrap();
-    lines[server].insert_str(0, "sysctl -qw net.ipv4.tcp_congestion_control=windward; ");
-    let mut shell = Command::new(WINDWARD);
-    let shell = shell.args(&lines).stderr(Stdio::null()).spawn().unwrap();
+    let shell = transfer_under(dir.path(), "windward");
     wait_for("transfer", || status()["counters"]["driven"].as_u64() > Some(200));
     first.0.kill().unwrap();
     first.0.wait().unwrap();
     let newreno = |status: &serde_json::Value| status["counters"]["newreno"].as_u64().unwrap();
     wait_for("NewReno", || newreno(&status()) > 20);
-    let second = load();
+    let second = load_default("upwind");
     let driven = status()["counters"]["driven"].as_u64();
     wait_for("takeover", || status()["counters"]["driven"].as_u64() > driven);
     let output = shell.wait_with_output().unwrap();
@@ -156,20 +162,10 @@ fn a_law_needs_no_daemon_and_changes_while_a_connection_runs() {
     let Some(_kernel) = kernel() else { return };
     let dir = tempfile::tempdir().unwrap();
     let before = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap();
-    let load = |law: &str| {
-        let mut command = Command::new(WINDWARD);
-        command.args(["-q", "kernel", "load", law, "--default"]).stderr(Stdio::null());
-        Ended(command.spawn().unwrap())
-    };
     let count = |name: &str| status()["counters"][name].as_u64();
-    let mut first = load("on_ack = \"cwnd + growth / cwnd\", on_loss = \"0.7 * cwnd\"");
+    let mut first = load_default("on_ack = \"cwnd + growth / cwnd\", on_loss = \"0.7 * cwnd\"");
     wait_for("load", || status()["loaded"] == true);
-    let mut lines = transfer(dir.path(), 1_000_000, "5mbit");
-    // The server is in a namespace of its own.
-    let server = lines.iter().position(|word| word.starts_with("python3")).unwrap();
-    lines[server].insert_str(0, "sysctl -qw net.ipv4.tcp_congestion_control=windward_law; ");
-    let mut shell = Command::new(WINDWARD);
-    let shell = shell.args(&lines).stderr(Stdio::null()).spawn().unwrap();
+    let shell = transfer_under(dir.path(), "windward_law");
     wait_for("loss", || count("losses") > Some(0));
     first.0.kill().unwrap();
     first.0.wait().unwrap();
@@ -177,7 +173,7 @@ fn a_law_needs_no_daemon_and_changes_while_a_connection_runs() {
     wait_for("ACK without another process", || count("acks") > acks);
     assert_eq!(count("invalid_on_loss"), Some(0));
     // The window is kept where the law gives none.
-    let second = load("mine={ window = { on_loss = \"cwnd / 0\" } }");
+    let second = load_default("mine={ window = { on_loss = \"cwnd / 0\" } }");
     wait_for("loss by the second law", || count("invalid_on_loss") > Some(0));
     let output = shell.wait_with_output().unwrap();
     assert!(output.status.success());

@@ -173,7 +173,7 @@ static __always_inline void report(struct sock *sk, struct connection *c, __u32 
 	bpf_ringbuf_submit(e, 0);
 }
 
-/* Takes a slot once the connection sends, and tries again each second if there is none. */
+/* Takes a slot once the connection sends. If all are taken, it tries again each second. */
 static __always_inline void open_slot(struct sock *sk, struct connection *c, __u32 acked, __u32 losses,
 				      __u64 now)
 {
@@ -304,8 +304,8 @@ static __always_inline void newreno(struct tcp_sock *tp, struct connection *c, _
  * at random would be that of the first or the second packet of a burst, as ACKs come for each packet or
  * for two. The kernel's own (`rtt_us`) may come from time stamps of a millisecond. A receiver holds the
  * ACK of a single packet in order back, for the next packet or 40 ms and more (RFC 9293 section
- * 3.8.6.3): it then comes late after the ACK before it, and is no RTT. If there are only such, one in a
- * round trip counts.
+ * 3.8.6.3): it then comes late after the ACK before it, and is no RTT. Where a receiver holds all
+ * of them, one in a round trip counts.
  */
 static __always_inline void see_rtt(struct tcp_sock *tp, struct connection *c,
 				    const struct rate_sample *rs, __u64 now)

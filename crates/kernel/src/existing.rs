@@ -5,10 +5,10 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use libbpf_rs::{Iter, MapCore, MapFlags, ObjectBuilder};
+use libbpf_rs::{Iter, MapCore, MapFlags};
 
 use crate::group::Groups;
-use crate::object::{KernelError, refused};
+use crate::object::{KernelError, open_with, refused};
 
 const PROGRAM: &[u8] = include_bytes!("../bpf/existing.bpf.o");
 
@@ -33,16 +33,7 @@ impl Existing<'_> {
     /// # Errors
     /// If the group has not version 2, or the kernel refuses the program.
     pub fn give(&self, controller: &str) -> Result<u64, KernelError> {
-        let settings = self.settings(controller)?;
-        let mut open =
-            ObjectBuilder::default().open_memory(PROGRAM).map_err(refused("open the program"))?;
-        for mut map in open.maps_mut() {
-            if map.name().to_string_lossy().ends_with(".rodata")
-                && let Some(initial) = map.initial_value_mut()
-            {
-                initial[..settings.len()].copy_from_slice(&settings);
-            }
-        }
+        let open = open_with(PROGRAM, &self.settings(controller)?)?;
         let object = open.load().map_err(refused("load the program that changes connections"))?;
         let program = object.progs_mut().next();
         let program =

@@ -5,11 +5,11 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-use libbpf_rs::{Link, ObjectBuilder};
+use libbpf_rs::Link;
 use rustix::mount::{MountFlags, UnmountFlags};
 use tempfile::TempDir;
 
-use crate::object::{KernelError, refused};
+use crate::object::{KernelError, open_with, refused};
 
 const PROGRAM: &[u8] = include_bytes!("../bpf/select.bpf.o");
 
@@ -29,17 +29,11 @@ impl Selection {
     pub fn of(name: &str, group: &Path, port: Option<u16>) -> Result<Self, KernelError> {
         let file = |why| KernelError::File { path: group.to_owned(), why };
         Groups::level(group)?;
-        let mut open =
-            ObjectBuilder::default().open_memory(PROGRAM).map_err(refused("open the program"))?;
-        for mut map in open.maps_mut() {
-            if map.name().to_string_lossy().ends_with(".rodata")
-                && let Some(settings) = map.initial_value_mut()
-            {
-                settings[..4].copy_from_slice(&u32::from(port.unwrap_or(0)).to_ne_bytes());
-                settings[4..20].fill(0);
-                settings[4..19].iter_mut().zip(name.bytes()).for_each(|(to, byte)| *to = byte);
-            }
-        }
+        // As `bpf/select.bpf.c` lays them out.
+        let mut settings = [0; 20];
+        settings[..4].copy_from_slice(&u32::from(port.unwrap_or(0)).to_ne_bytes());
+        settings[4..19].iter_mut().zip(name.bytes()).for_each(|(to, byte)| *to = byte);
+        let open = open_with(PROGRAM, &settings)?;
         let object = open.load().map_err(refused("load the program that selects connections"))?;
         let directory = fs::File::open(group).map_err(file)?;
         let program = object.progs_mut().next();

@@ -23,7 +23,7 @@ pub(crate) const SLOTS: u32 = 4096;
 const MAPS: [&str; 4] = ["events", "answers", "slots", ".bss"];
 
 /// The controller may be chosen by anybody, and as the default of any network namespace.
-const NON_RESTRICTED: u32 = 1;
+pub(crate) const NON_RESTRICTED: u32 = 1;
 
 /// Why the kernel does not run the program.
 #[derive(Debug)]
@@ -202,7 +202,7 @@ impl Object {
     /// Loads the program and pins it under this path of a file system of BPF.
     ///
     /// # Errors
-    /// If the kernel lacks something or refuses it, or the path cannot be made.
+    /// If the kernel lacks something or refuses it, or the path exists.
     pub fn load(pins: &Path, settings: &Settings) -> Result<Self, KernelError> {
         let abilities = Abilities::of_this_kernel()?;
         libbpf_rs::set_print(None);
@@ -214,39 +214,16 @@ impl Object {
         };
         choose(&mut open, name, &abilities, settings)?;
         let mut object = open.load().map_err(refused("load the program"))?;
-        let file = |why| KernelError::File { path: pins.to_owned(), why };
-        if pins.exists() {
-            // Of a load that was killed before its end.
-            fs::remove_dir_all(pins).map_err(file)?;
-        }
-        fs::create_dir(pins).map_err(file)?;
-        let pinned = (|| {
-            let mut maps = Vec::new();
-            for suffix in MAPS {
-                let found =
-                    object.maps_mut().find(|m| m.name().to_string_lossy().ends_with(suffix));
-                let mut map =
-                    found.ok_or_else(|| KernelError::Lacks(format!("the map {suffix}")))?;
-                map.pin(place(pins, suffix)).map_err(refused("pin a map"))?;
-                maps.push(MapHandle::try_from(&map).map_err(refused("share a map"))?);
-            }
-            let this = Object { pins: pins.to_owned(), maps };
+        pin(&mut object, pins, &MAPS, name, || {
+            let this = Object::adopt(pins)?;
             for slot in 0..settings.connections.min(SLOTS) {
                 let slots = this.map("slots");
                 slots
                     .update(&[], &slot.to_ne_bytes(), MapFlags::ANY)
                     .map_err(refused("fill slots"))?;
             }
-            let mut ops = object.maps_mut().find(|m| m.name() == name);
-            let ops = ops.as_mut().ok_or_else(|| KernelError::Lacks(format!("the map {name}")))?;
-            let mut link = ops.attach_struct_ops().map_err(refused("register the controller"))?;
-            link.pin(place(pins, "link")).map_err(refused("pin the controller"))?;
             Ok(this)
-        })();
-        if pinned.is_err() {
-            let _ = fs::remove_dir_all(pins);
-        }
-        pinned
+        })
     }
 
     /// The program that was pinned under this path.
@@ -272,7 +249,10 @@ impl Object {
     /// # Errors
     /// If the path cannot be removed.
     pub fn unload(pins: &Path) -> Result<(), KernelError> {
-        unload(pins)
+        if let Ok(mut link) = Link::open(place(pins, "link")) {
+            let _ = link.unpin();
+        }
+        fs::remove_dir_all(pins).map_err(|why| KernelError::File { path: pins.to_owned(), why })
     }
 
     /// Where it is pinned.
@@ -309,12 +289,53 @@ impl Object {
     }
 }
 
-/// Takes a program out of the kernel, with all that is pinned beside it.
-pub(crate) fn unload(pins: &Path) -> Result<(), KernelError> {
-    if let Ok(mut link) = Link::open(place(pins, "link")) {
-        let _ = link.unpin();
+/// Opens a program with these settings, which it has at the beginning of its constants.
+pub(crate) fn open_with(
+    program: &'static [u8],
+    settings: &[u8],
+) -> Result<OpenObject, KernelError> {
+    let mut open =
+        ObjectBuilder::default().open_memory(program).map_err(refused("open the program"))?;
+    for mut map in open.maps_mut() {
+        if map.name().to_string_lossy().ends_with(".rodata")
+            && let Some(initial) = map.initial_value_mut()
+        {
+            initial[..settings.len()].copy_from_slice(settings);
+        }
     }
-    fs::remove_dir_all(pins).map_err(|why| KernelError::File { path: pins.to_owned(), why })
+    Ok(open)
+}
+
+/// Makes a folder in a file system of BPF and pins these maps of a program there. Then calls
+/// `prepare`, registers the controller of this name and pins that too. After an error nothing
+/// stays.
+pub(crate) fn pin<T>(
+    object: &mut libbpf_rs::Object,
+    pins: &Path,
+    maps: &[&str],
+    controller: &str,
+    prepare: impl FnOnce() -> Result<T, KernelError>,
+) -> Result<T, KernelError> {
+    let lacks = |name: &str| KernelError::Lacks(format!("the map {name} of this version"));
+    fs::create_dir(pins).map_err(|why| KernelError::File { path: pins.to_owned(), why })?;
+    let pinned = (|| {
+        for suffix in maps {
+            let found =
+                object.maps_mut().find(|map| map.name().to_string_lossy().ends_with(suffix));
+            let mut map = found.ok_or_else(|| lacks(suffix))?;
+            map.pin(place(pins, suffix)).map_err(refused("pin a map"))?;
+        }
+        let this = prepare()?;
+        let ops = object.maps_mut().find(|map| map.name() == controller);
+        let mut ops = ops.ok_or_else(|| lacks(controller))?;
+        let mut link = ops.attach_struct_ops().map_err(refused("register the controller"))?;
+        link.pin(place(pins, "link")).map_err(refused("pin the controller"))?;
+        Ok(this)
+    })();
+    if pinned.is_err() {
+        let _ = fs::remove_dir_all(pins);
+    }
+    pinned
 }
 
 /// The file of a pin. Names in a file system of BPF have no dots.

@@ -204,8 +204,8 @@ impl Held {
             .map_err(failed)
     }
 
-    /// Makes the controller that of new connections over the route to this prefix. If there is none
-    /// of its own, it gets one beside the route that it has now.
+    /// Makes the controller that of new connections over the route to this prefix. A prefix without
+    /// a route of its own gets one, over the way that its packets take now.
     fn set_route(&mut self, prefix: &str) -> Result<(), Failure> {
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         let family = if prefix.contains(':') { "-6" } else { "-4" };

@@ -1,19 +1,15 @@
 //! The program that computes a law, in the kernel.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use libbpf_rs::libbpf_sys::bpf_map_create_opts;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, ObjectBuilder};
 
 use super::{Law, POINT};
-use crate::object::{KernelError, place, refused, unload};
+use crate::object::{KernelError, NON_RESTRICTED, pin, place, refused};
 
 /// The program, compiled by `bpf/build.sh`.
 const PROGRAM: &[u8] = include_bytes!("../../bpf/law.bpf.o");
-
-/// The controller may be chosen by anybody, and as the default of any network namespace.
-const NON_RESTRICTED: u32 = 1;
 
 /// Place of `flags` in the program's structure, bytes.
 const FLAGS: usize = 24;
@@ -61,7 +57,7 @@ fn float(fixed: i64) -> f64 {
     }
 }
 
-/// The program in the kernel. It needs no other one, and stays until [`LawController::unload`],
+/// The program in the kernel. It needs no other one, and stays until [`crate::Object::unload`],
 /// also when this process ends.
 #[derive(Debug)]
 pub struct LawController {
@@ -91,26 +87,11 @@ impl LawController {
             program.set_autoload(false);
         }
         let mut object = open.load().map_err(refused("load the program"))?;
-        fs::create_dir(pins).map_err(|why| KernelError::File { path: pins.to_owned(), why })?;
-        let pinned = (|| {
-            for suffix in MAPS {
-                let mut maps = object.maps_mut();
-                let map = maps.find(|map| map.name().to_string_lossy().ends_with(suffix));
-                let mut map = map.ok_or_else(|| lacks(suffix))?;
-                map.pin(place(pins, suffix)).map_err(refused("pin a map"))?;
-            }
+        pin(&mut object, pins, &MAPS, Self::NAME, || {
             let this = Self::adopt(pins)?;
             this.replace(law)?;
-            let mut ops = object.maps_mut().find(|map| map.name() == Self::NAME);
-            let ops = ops.as_mut().ok_or_else(|| lacks(Self::NAME))?;
-            let mut link = ops.attach_struct_ops().map_err(refused("register the controller"))?;
-            link.pin(place(pins, "link")).map_err(refused("pin the controller"))?;
             Ok(this)
-        })();
-        if pinned.is_err() {
-            let _ = fs::remove_dir_all(pins);
-        }
-        pinned
+        })
     }
 
     /// The program that was pinned under this path.
@@ -137,15 +118,6 @@ impl LawController {
         replace(&self.laws, law)
     }
 
-    /// Takes the program out of the kernel. Connections that have the controller keep it until they
-    /// end.
-    ///
-    /// # Errors
-    /// If the path cannot be removed.
-    pub fn unload(pins: &Path) -> Result<(), KernelError> {
-        unload(pins)
-    }
-
     /// Where it is pinned.
     pub fn pins(&self) -> &Path {
         &self.pins
@@ -159,12 +131,8 @@ impl LawController {
         let found = self.counters.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY);
         let bytes = found.map_err(refused("read counters"))?;
         let counters = bytes.and_then(|bytes| LawCounters::read(&bytes));
-        counters.ok_or_else(|| lacks("counters"))
+        counters.ok_or_else(|| KernelError::Lacks("counters of this version".to_owned()))
     }
-}
-
-fn lacks(what: &str) -> KernelError {
-    KernelError::Lacks(format!("the map {what} of this version"))
 }
 
 /// Writes a law into a map of its own, and this one's place into the map of laws.
@@ -184,6 +152,8 @@ fn replace(laws: &impl MapCore, law: &Law) -> Result<(), KernelError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use libbpf_rs::{ErrorKind, Object, ProgramInput};
     use windward_core::endpoint::window::Expressions;
 
