@@ -84,6 +84,7 @@ struct tcp_rack {
 struct tcp_sock {
 	struct sock sk; /* not at this place: only its address is used */
 	__u32 snd_nxt;
+	__u32 snd_una;
 	__u32 data_segs_out;
 	__u64 first_tx_mstamp;
 	__u32 lost_out;

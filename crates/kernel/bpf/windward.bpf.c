@@ -20,6 +20,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #define NO_THRESHOLD 0x7fffffffU
 #define RETRY_NS 1000000000 /* between two attempts to get a slot */
 #define DELAYED_NS 20000000 /* half of Linux's least delay of an ACK */
+#define COMPRESSED 3 /* ACKs that Linux sends at once while a packet is missing */
 
 /* Settings of the loader. */
 const volatile __u32 least_gap_us = 1000; /* least time between two reports */
@@ -69,6 +70,7 @@ struct connection {
 	__u32 acks;
 	__u32 rtt_us; /* least RTT since the report; 0 if there is none */
 	__u32 latest_rtt_us, min_rtt_us;
+	__u32 una, sacks; /* snd_una, and the ACKs with a hole there */
 	__u8 is_new; /* it had sent nothing when it got this controller */
 	__u8 driven; /* by the daemon */
 	__u8 in_recovery;
@@ -300,12 +302,24 @@ static __always_inline void newreno(struct tcp_sock *tp, struct connection *c, _
 	tcp_cong_avoid_ai(tp, tp->snd_cwnd, acked);
 }
 
-/* Takes the RTT of an ACK, which is that of the newest packet, if it is the least since the report: one
- * at random would be that of the first or the second packet of a burst, as ACKs come for each packet or
- * for two. The kernel's own (`rtt_us`) may come from time stamps of a millisecond. A receiver holds the
- * ACK of a single packet in order back, for the next packet or 40 ms and more (RFC 9293 section
- * 3.8.6.3): it then comes late after the ACK before it, and is no RTT. Where a receiver holds all
- * of them, one in a round trip counts.
+/* True if the receiver may have held the ACK back, so that its time is no RTT.
+ *
+ * It holds the ACK of a single packet in order back for the next packet, or 40 ms and more (RFC 9293
+ * section 3.8.6.3): the ACK then comes late after the ACK before it. While a packet is missing, Linux
+ * holds all ACKs but the first three for a twentieth of the RTT, at most a millisecond
+ * (tcp_comp_sack_delay_ns).
+ */
+static __always_inline bool is_held(struct tcp_sock *tp, struct connection *c,
+				    const struct rate_sample *rs, __u32 rtt, __u64 since)
+{
+	if (tp->sacked_out)
+		return c->sacks > COMPRESSED;
+	return rs->acked_sacked == 1 && since >= DELAYED_NS && rtt > c->latest_rtt_us + 1000;
+}
+
+/* Takes the RTT of an ACK, which is that of the newest packet, if it is the least since the report. The
+ * kernel's own (`rtt_us`) may come from time stamps of a millisecond. Where a receiver holds all ACKs
+ * back, one in a round trip counts.
  */
 static __always_inline void see_rtt(struct tcp_sock *tp, struct connection *c,
 				    const struct rate_sample *rs, __u64 now)
@@ -313,6 +327,11 @@ static __always_inline void see_rtt(struct tcp_sock *tp, struct connection *c,
 	__u64 since = now - c->acked_ns;
 	__u32 rtt = tp->tcp_mstamp - tp->first_tx_mstamp;
 
+	if (tp->snd_una != c->una)
+		c->sacks = 0;
+	if (tp->sacked_out)
+		c->sacks++;
+	c->una = tp->snd_una;
 	c->acked_ns = now;
 	if (!rs->acked_sacked || rs->is_ack_delayed)
 		return;
@@ -321,8 +340,7 @@ static __always_inline void see_rtt(struct tcp_sock *tp, struct connection *c,
 		return;
 	if (!c->min_rtt_us || rtt < c->min_rtt_us)
 		c->min_rtt_us = rtt;
-	if (rs->acked_sacked == 1 && !tp->sacked_out && since >= DELAYED_NS &&
-	    rtt > c->latest_rtt_us + 1000 && now - c->rtt_ns < (__u64)(tp->srtt_us >> 3) * 1000)
+	if (is_held(tp, c, rs, rtt, since) && now - c->rtt_ns < (__u64)(tp->srtt_us >> 3) * 1000)
 		return;
 	c->latest_rtt_us = rtt;
 	c->rtt_ns = now;
@@ -420,13 +438,13 @@ __u32 BPF_PROG(undo_cwnd, struct sock *sk)
 	return tcp(sk)->snd_cwnd;
 }
 
-/* The least burst, always the same: were the packets of a burst fewer at times, their RTTs would show a
- * queue at the other times.
+/* The least burst. Packets of one wait for each other, and the RTT would be that of the first or of the
+ * second, as the receiver acknowledges each packet or two.
  */
 SEC("struct_ops")
 __u32 BPF_PROG(min_tso_segs, struct sock *sk)
 {
-	return 2;
+	return 1;
 }
 
 /* Windows of send buffer. Holes stay long under heavy loss, and the usual two stop the sender. */
