@@ -3,16 +3,14 @@
 //! With ten thousand flows or more, the state that an event touches is not in the caches: one after
 //! the other, the link, the packet on its wire, the next links and the endpoint. The next events
 //! are known, however: they are in the next buckets of the event queue. Each time the queue has
-//! advanced by a block of buckets, this module reads the state that the events of the next blocks
-//! touch: for a distant block the packets, for nearer blocks the state that these packets need. The
-//! processor fetches many places in memory in the time of one. Nothing is changed; an event that
-//! happens differently is only slower.
-
-use std::hint::black_box;
+//! advanced by a block of buckets, this module prefetches the state that the events of the next
+//! blocks touch: for a distant block the packets, for nearer blocks the state that these packets
+//! need. Nothing is changed; an event that happens differently is only slower.
 
 use windward_core::packet::PacketKind;
+use windward_prefetch::prefetch;
 
-use super::component::{Component, ComponentId};
+use super::component::Component;
 use super::flow::{Ends, Flow};
 use super::network::Network;
 use super::route::Onward;
@@ -34,71 +32,66 @@ pub(super) struct Ahead<'a> {
 }
 
 impl Ahead<'_> {
-    /// Reads what the next events will need, without using it.
+    /// Prefetches what the next events will need.
     #[cold]
     pub(super) fn touch(&self) {
-        self.schedule.upcoming(4, |id| {
-            black_box(self.first_on_wire(id));
+        self.schedule.upcoming(5, |id| {
+            if let Component::Arrival(link) = Component::from(id) {
+                prefetch(&self.network.hops[link as usize].wire);
+            }
         });
-        self.schedule.upcoming(3, |id| self.touch_packet(id));
-        self.schedule.upcoming(2, |id| self.touch_flow(id));
-        self.schedule.upcoming(1, |id| self.touch_way(id));
+        self.arrivals(4, |packet| self.network.slab.prefetch(packet));
+        self.arrivals(3, |packet| self.touch_flow(packet));
+        self.arrivals(2, |packet| self.touch_way(packet));
     }
 
-    /// The packet that arrives, if the event is an arrival.
-    fn first_on_wire(&self, id: ComponentId) -> Option<PacketId> {
-        match Component::from(id) {
-            Component::Arrival(link) => self.network.hops[link as usize].wire.first(),
-            _ => None,
+    /// Calls `look` for packets that arrive this many groups ahead.
+    #[inline(always)]
+    fn arrivals(&self, groups: u64, look: impl Fn(PacketId)) {
+        self.schedule.upcoming(groups, |id| {
+            if let Component::Arrival(link) = Component::from(id)
+                && let Some(packet) = self.network.hops[link as usize].wire.first()
+            {
+                look(packet);
+            }
+        });
+    }
+
+    fn touch_flow(&self, packet: PacketId) {
+        let slot = &self.network.slab[packet];
+        self.network.routes.prefetch(slot.step - 1);
+        let flow = &self.flows[slot.flow as usize];
+        prefetch(&flow.route);
+        prefetch(&flow.bottleneck);
+        if slot.packet.kind == PacketKind::Ack
+            && let Ends::Transport(transport) = &flow.ends
+        {
+            prefetch(&transport.sender);
         }
     }
 
-    fn touch_packet(&self, id: ComponentId) {
-        let Some(packet) = self.first_on_wire(id) else { return };
-        let slab = &self.network.slab;
-        black_box((slab[packet].step, slab.next(packet).1));
-    }
-
-    fn touch_flow(&self, id: ComponentId) {
-        let Some(packet) = self.first_on_wire(id) else { return };
-        let slot = &self.network.slab[packet];
-        black_box(self.network.routes.step(slot.step - 1).link());
-        black_box(self.flows[slot.flow as usize].bottleneck.bytes);
-    }
-
-    /// Reads the links that the packet takes without an event, and its endpoint if it reaches it.
-    fn touch_way(&self, id: ComponentId) {
-        let Some(packet) = self.first_on_wire(id) else { return };
+    /// Prefetches the links that the packet takes without an event, and its receiver if it reaches
+    /// it.
+    fn touch_way(&self, packet: PacketId) {
         let Network { slab, routes, hops, .. } = self.network;
         let slot = &slab[packet];
         let Flow { ends, route, .. } = &self.flows[slot.flow as usize];
         let mut at = slot.step;
         if routes.step(at - 1).is_last() {
             let Ends::Transport(transport) = ends else { return };
-            if slot.packet.kind == PacketKind::Ack {
-                let sender = &transport.sender;
-                black_box((
-                    sender.cwnd(),
-                    sender.rtt().srtt(),
-                    sender.sequences().una,
-                    sender.in_flight(),
-                    sender.next_timer(),
-                    sender.loss_rate().sent,
-                ));
-            }
+            prefetch(&transport.timers);
             // The packets that it releases, or the ACK that it makes.
             at = route.forward;
         }
         for at in at..at + STEPS {
             let Some(step) = routes.get(at) else { return };
-            hops[step.link() as usize].touch();
+            prefetch(&hops[step.link() as usize]);
             match step.onward() {
                 Onward::Event | Onward::Unordered => return,
                 Onward::Link => {}
                 Onward::Receiver => {
                     if let Ends::Transport(transport) = ends {
-                        let receiver = &transport.receiver;
-                        black_box((receiver.stats().unique, receiver.next_timer()));
+                        prefetch(&transport.receiver);
                     }
                 }
             }

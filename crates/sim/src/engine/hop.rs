@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::hint::black_box;
 
 use windward_core::network::{Departure, Link, Notifier, QueuedLink};
 use windward_core::units::{Duration, Probability, Time};
@@ -121,11 +120,6 @@ impl Hop {
     pub(super) fn pass(&mut self, at: Time, size: u32) -> Option<Departure> {
         let Link::Fifo(link) = &mut self.link else { return None };
         link.pass(at, size)
-    }
-
-    /// Reads something of each part, so that it is in the caches.
-    pub(super) fn touch(&self) {
-        black_box((self.link.next_event(), self.books.passed, self.wire.first()));
     }
 
     /// Probability that a packet of `size` bytes survives the link, as the notifier knows it.

@@ -353,6 +353,12 @@ impl Simulation {
         let (id, next) = hop.wire.pop(slab);
         if next != Time::NEVER {
             self.schedule.push(Component::Arrival(link).id(), next);
+            // Nearer than [`Ahead`] looks, if packets follow each other closely.
+            if self.looked_at.is_some()
+                && let Some(first) = hop.wire.first()
+            {
+                slab.prefetch(first);
+            }
         }
         self.arrive::<OBSERVED>(id);
     }

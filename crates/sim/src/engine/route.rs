@@ -1,5 +1,7 @@
 //! Routes, and which of their steps need no event.
 
+use windward_prefetch::prefetch;
+
 use super::hop::Hop;
 use crate::scenario::{FlowConfig, LinkId};
 
@@ -129,6 +131,12 @@ impl Routes {
     #[inline]
     pub(super) fn step(&self, at: u32) -> Step {
         self.steps[at as usize]
+    }
+
+    /// Prefetches the step at an index.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, at: u32) {
+        prefetch(&self.steps[at as usize]);
     }
 
     /// The step at an index, if there is one.

@@ -5,6 +5,7 @@ use std::ops::{Index, IndexMut};
 use windward_core::network::Packets;
 use windward_core::packet::Packet;
 use windward_core::units::Time;
+use windward_prefetch::prefetch;
 
 use crate::stack::{End, Seen};
 
@@ -73,6 +74,13 @@ impl Slab {
     #[inline]
     pub(super) fn next(&self, id: PacketId) -> (Time, PacketId) {
         self.next[id as usize]
+    }
+
+    /// Prefetches a packet, and what is behind it on a wire.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, id: PacketId) {
+        prefetch(&self.slots[id as usize]);
+        prefetch(&self.next[id as usize]);
     }
 
     #[inline]
