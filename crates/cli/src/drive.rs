@@ -5,6 +5,7 @@ use std::time::Duration as WallTime;
 use windward_core::units::{Duration, Time};
 use windward_logs::pcap::PcapFile;
 use windward_logs::qlog::QlogFiles;
+use windward_sim::scenario::Parts;
 use windward_sim::{Scenario, Simulation};
 
 use crate::clock::Stopwatch;
@@ -20,7 +21,7 @@ const SHORT: WallTime = WallTime::from_millis(5);
 /// Advances one simulation.
 #[derive(Debug)]
 pub(crate) struct Driver<'a> {
-    scenario: &'a Scenario,
+    parts: Parts<'a>,
     now: Time,
     slice: Duration,
     end: Time,
@@ -31,7 +32,7 @@ impl<'a> Driver<'a> {
     /// A driver for a simulation of this scenario at time zero that ends after `duration`.
     pub(crate) fn new(scenario: &'a Scenario, duration: Duration, quiet: bool) -> Self {
         Driver {
-            scenario,
+            parts: scenario.parts(),
             now: Time::ZERO,
             slice: Duration::from_micros(1),
             end: Time::ZERO + duration,
@@ -69,6 +70,6 @@ impl<'a> Driver<'a> {
     }
 
     fn check(&self) -> Result<(), Failure> {
-        self.scenario.failure().map_or(Ok(()), |failure| Err(Failure::Part(failure)))
+        self.parts.failure().map_or(Ok(()), |failure| Err(Failure::Part(failure)))
     }
 }

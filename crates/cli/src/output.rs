@@ -1,13 +1,13 @@
 //! Standard output: text in one piece, aligned tables, numbers as people read them.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::OnceLock;
 
 use serde::Serialize;
 use windward_sim::output::{OutputFile, is_standard_output};
-use windward_sim::text::printable;
+use windward_sim::text::{control, printable};
 
 use crate::failure::Failure;
 use crate::worker::{self, Word};
@@ -64,7 +64,8 @@ pub(crate) fn is_claimed() -> bool {
 /// characters are escaped.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let end = if text.ends_with('\n') { "" } else { "\n" };
-    if worker::say(&Word::Print(format!("{text}{end}"))) {
+    if worker::is_one() {
+        worker::say(&Word::Print(format!("{text}{end}")));
         return Ok(());
     }
     if is_claimed() {
@@ -77,11 +78,47 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
-/// Writes `value` to standard output as indented JSON.
+/// Writes `value` to standard output as indented JSON, piece by piece: it may be longer than memory.
+/// Characters that a terminal interprets are escaped.
 pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(value)
-        .map_err(|e| Failure::Failed(format!("cannot write the result as JSON: {e}")))?;
-    print(&text)
+    let failed = |error: serde_json::Error| match error.io_error_kind() {
+        Some(_) => Failure::from(io::Error::from(error)),
+        None => Failure::Failed(format!("cannot write the result as JSON: {error}")),
+    };
+    if worker::is_one() || is_claimed() {
+        return print(&serde_json::to_string_pretty(value).map_err(failed)?);
+    }
+    let mut out = BufWriter::with_capacity(1 << 16, Escaped(io::stdout().lock()));
+    serde_json::to_writer_pretty(&mut out, value).map_err(failed)?;
+    writeln!(out)?;
+    Ok(out.flush()?)
+}
+
+/// Escapes characters that a terminal interprets, as JSON does. Takes whole characters, as a buffer
+/// in front of it keeps together what is written in one piece.
+struct Escaped<W>(W);
+
+impl<W: Write> Write for Escaped<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = std::str::from_utf8(bytes).map_err(io::Error::other)?;
+        if control(text).is_none() {
+            return self.0.write_all(bytes).map(|()| bytes.len());
+        }
+        for c in text.chars() {
+            if control(c.encode_utf8(&mut [0; 4])).is_none() {
+                write!(self.0, "{c}")?;
+            } else {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    write!(self.0, "\\u{unit:04x}")?;
+                }
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// Writes a note, which is not a result, to standard error.

@@ -53,7 +53,7 @@ pub(crate) fn replay(args: &Args) -> Result<(), Failure> {
         out.commit()?;
     }
     if args.json {
-        return output::print(&RunRecord::new(&outcome).with_cpu_time(cpu_s).to_json());
+        return output::print_json(&RunRecord::new(&outcome).with_cpu_time(cpu_s));
     }
     output::print(&summary(&scenario, &outcome, cpu_s, "replayed"))
 }

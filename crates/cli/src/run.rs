@@ -160,7 +160,7 @@ pub(crate) fn run(args: &Args, quiet: bool, python: &Python<'_>) -> Result<(), F
         }
     }
     if args.json {
-        return output::print(&RunRecord::new(&outcome).with_cpu_time(cpu_s).to_json());
+        return output::print_json(&RunRecord::new(&outcome).with_cpu_time(cpu_s));
     }
     output::print(&summary(&scenario, &outcome, cpu_s, "simulated"))
 }

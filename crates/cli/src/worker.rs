@@ -124,6 +124,11 @@ fn inode(_: &File) -> io::Result<u64> {
 
 static PIPE: OnceLock<Pipe> = OnceLock::new();
 
+/// True if this is a worker that has begun.
+pub(crate) fn is_one() -> bool {
+    PIPE.get().is_some()
+}
+
 /// Tells a word if this is a worker that has begun; false otherwise. Ends the process if nobody can
 /// hear it.
 pub(crate) fn say(word: &Word) -> bool {

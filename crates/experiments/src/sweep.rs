@@ -427,6 +427,7 @@ pub fn simulate(scenario: &Scenario, cancel: &AtomicBool) -> Result<Outcome, Exp
     let mut simulation = Simulation::new(scenario);
     let slices = (scenario.predicted_packet_hops() / SLICE).clamp(20.0, 1e6);
     let longest = Duration::from_secs_f64(scenario.duration.as_secs_f64() / slices);
+    let parts = scenario.parts();
     let mut slice = longest.max(Duration::from_ps(1));
     let end = Time::ZERO + scenario.duration;
     let mut until = Time::ZERO;
@@ -442,7 +443,7 @@ pub fn simulate(scenario: &Scenario, cancel: &AtomicBool) -> Result<Outcome, Exp
         let events = (simulation.events() - before) as f64;
         let fitting = slice.as_secs_f64() * (SLICE / events.max(1.0)).clamp(0.01, 2.0);
         slice = Duration::from_secs_f64(fitting).clamp(Duration::from_ps(1), longest);
-        if let Some(failure) = scenario.failure() {
+        if let Some(failure) = parts.failure() {
             return Err(ExperimentError::Part(failure));
         }
     }

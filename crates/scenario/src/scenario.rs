@@ -25,7 +25,7 @@ mod validate;
 
 pub use arrivals::{Arrivals, MAX_TRANSFERS, Sizes, Transfer};
 pub use scaling::Scaling;
-pub use validate::InvalidScenario;
+pub use validate::{InvalidScenario, Parts};
 
 /// Index of a directed link in [`Scenario::links`].
 pub type LinkId = usize;

@@ -102,7 +102,7 @@ impl Run {
         sim.advance(until);
         // Of the events above: each call takes what it finds.
         let now = sim.now().as_secs_f64();
-        self.scenario.failure().map_or(Ok(now), |failure| Err(Wrong::new(failure)))
+        self.scenario.parts().failure().map_or(Ok(now), |failure| Err(Wrong::new(failure)))
     }
 
     /// Runs to the end, and returns the outcome as `windward run --json` prints it. Samples and

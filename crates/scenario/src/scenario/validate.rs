@@ -1,6 +1,8 @@
 //! Checks of scenarios that a program builds. Files are checked when they are read.
 
+use std::collections::HashSet;
 use std::fmt;
+use std::sync::Arc;
 
 use windward_core::endpoint::EndpointConfig;
 use windward_core::endpoint::window::fault;
@@ -35,37 +37,55 @@ fn check(holds: bool, message: impl FnOnce() -> String) -> Check {
     if holds { Ok(()) } else { Err(message()) }
 }
 
-impl Scenario {
+/// The parts of a scenario, each once: most flows and links share them.
+#[derive(Debug)]
+pub struct Parts<'a> {
+    flows: Vec<&'a FlowKind>,
+    links: Vec<&'a LinkKind>,
+}
+
+impl Parts<'_> {
     /// Returns the failure of a part of another crate in runs of this thread since the last call,
     /// as `NAME: clause` for a controller. Such a run is invalid. `None` if all parts are of this
     /// project.
     pub fn failure(&self) -> Option<String> {
+        let protocols = self.flows.iter().filter_map(|flow| match &flow.traffic {
+            Traffic::Transport { protocol, .. } => Some(protocol),
+            Traffic::Stack { .. } | Traffic::Datagrams { .. } => None,
+        });
         if let Some(fault) = fault() {
-            let mut names = self.flows.iter().filter_map(|flow| match &flow.kind.traffic {
-                Traffic::Transport { protocol, .. } => {
-                    (protocol.window.words().name == fault.part).then_some(protocol.name)
-                }
-                Traffic::Stack { .. } | Traffic::Datagrams { .. } => None,
-            });
+            let mut names = protocols
+                .filter(|protocol| protocol.window.words().name == fault.part)
+                .map(|protocol| protocol.name);
             return Some(match names.next().filter(|name| !name.is_empty()) {
                 Some(name) => format!("{name}: {}", fault.clause()),
                 None => fault.to_string(),
             });
         }
-        let of_flow = |flow: &FlowConfig| match &flow.kind.traffic {
-            Traffic::Transport { protocol, .. } => {
-                protocol.window.failure().or_else(|| protocol.discrimination.failure())
-            }
-            Traffic::Stack { .. } | Traffic::Datagrams { .. } => None,
-        };
-        let of_link = |link: &LinkConfig| {
-            let of_channel = match link.kind.channel {
+        let mut of_flows = protocols.filter_map(|protocol| {
+            protocol.window.failure().or_else(|| protocol.discrimination.failure())
+        });
+        let mut of_links = self.links.iter().filter_map(|link| {
+            let of_channel = match link.channel {
                 ChannelConfig::Custom(custom) => custom.0.failure(),
                 _ => None,
             };
-            of_channel.or_else(|| link.kind.queue.aqm.failure())
-        };
-        self.flows.iter().find_map(of_flow).or_else(|| self.links.iter().find_map(of_link))
+            of_channel.or_else(|| link.queue.aqm.failure())
+        });
+        of_flows.next().or_else(|| of_links.next())
+    }
+}
+
+impl Scenario {
+    /// The parts on which its runs rely.
+    pub fn parts(&self) -> Parts<'_> {
+        let (mut flows, mut links) = (HashSet::new(), HashSet::new());
+        let of_flow = |flow: &&FlowConfig| flows.insert(Arc::as_ptr(&flow.kind));
+        let of_link = |link: &&LinkConfig| links.insert(Arc::as_ptr(&link.kind));
+        Parts {
+            flows: self.flows.iter().filter(of_flow).map(|flow| &*flow.kind).collect(),
+            links: self.links.iter().filter(of_link).map(|link| &*link.kind).collect(),
+        }
     }
 
     /// Checks everything on which the engine relies: times, parameters of queues, channels,

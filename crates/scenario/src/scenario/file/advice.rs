@@ -1,5 +1,8 @@
 //! Warnings of settings that are allowed but rarely intended.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use windward_core::endpoint::feedback::Granularity;
 use windward_core::endpoint::window::ControllerConfig;
 use windward_core::network::{
@@ -43,7 +46,17 @@ pub(super) fn warnings(
         warnings.extend(notices_without_notifier(group.name, flow, &forward, silent));
     }
     warnings.extend(unstable_controllers(flows, links));
-    warnings.extend(links.iter().flat_map(hardly_meant));
+    // Most links share their kind.
+    let mut harmless = HashSet::new();
+    for link in links.iter() {
+        if !harmless.contains(&Arc::as_ptr(&link.kind)) {
+            let found = hardly_meant(link);
+            if found.is_empty() {
+                harmless.insert(Arc::as_ptr(&link.kind));
+            }
+            warnings.extend(found);
+        }
+    }
     warnings.extend(links.iter().filter_map(one_opportunity));
     warnings
 }

@@ -6,6 +6,7 @@
 //! acknowledgments end in `-reverse`. The data of an upload takes the reverse bottlenecks, and its
 //! acknowledgments the forward ones.
 
+use std::fmt;
 use std::ops::RangeInclusive;
 use std::rc::Rc;
 
@@ -138,23 +139,30 @@ impl<'a> Chain<'a> {
         let acknowledged = group.ack_size().is_some();
         let mut first = HopLinks { hop: first, made: None, router: enters, is_first: true };
         let mut last = HopLinks { hop: last, made: None, router: leaves, is_first: false };
+        let there = bottlenecks.iter().map(|&(there, _)| there);
+        let back = bottlenecks.iter().rev().map(|&(_, back)| back);
+        let (there, back): (Vec<LinkId>, Vec<LinkId>) = if upload {
+            (back.collect(), there.collect())
+        } else {
+            (there.collect(), back.collect())
+        };
+        let bottleneck = links.slowest(&there);
+        let route = |first: LinkId, between: &[LinkId], last: LinkId| {
+            let mut route = Vec::with_capacity(between.len() + 2);
+            route.push(first);
+            route.extend_from_slice(between);
+            route.push(last);
+            route
+        };
         let mut routes = Vec::with_capacity(group.count);
         for number in 1..=group.count {
             let (first, first_back) = first.links(group.name, number, acknowledged, links)?;
             let (last, last_back) = last.links(group.name, number, acknowledged, links)?;
-            let there = bottlenecks.iter().map(|&(there, _)| there).collect();
-            let back = bottlenecks.iter().rev().map(|&(_, back)| back).collect();
-            let (there, back): (Vec<LinkId>, Vec<LinkId>) =
-                if upload { (back, there) } else { (there, back) };
-            let forward: Vec<LinkId> = [first].into_iter().chain(there).chain([last]).collect();
             let reverse = match (first_back, last_back) {
-                (Some(first), Some(last)) => {
-                    [last].into_iter().chain(back).chain([first]).collect()
-                }
+                (Some(first), Some(last)) => route(last, &back, first),
                 _ => Vec::new(),
             };
-            let crossed = &forward[1..forward.len() - 1];
-            let bottleneck = links.slowest(crossed);
+            let forward = route(first, &there, last);
             routes.push(Route { bottleneck, has_hops: true, forward, reverse });
         }
         Ok(routes)
@@ -283,6 +291,25 @@ impl Hop {
     }
 }
 
+/// The name of a hop's link.
+struct HopName<'a> {
+    group: &'a str,
+    /// The number of its flow; `None` if the flows of the group share it.
+    number: Option<usize>,
+    name: &'a str,
+}
+
+impl fmt::Display for HopName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.group)?;
+        if let Some(number) = self.number {
+            write!(f, "-{number}")?;
+        }
+        f.write_str("-")?;
+        f.write_str(self.name)
+    }
+}
+
 /// Makes the links of a hop: one pair per flow, or one pair for all flows.
 #[derive(Debug)]
 struct HopLinks {
@@ -308,11 +335,11 @@ impl HopLinks {
         }
         let Hop { name, there, back, shared, .. } = &self.hop;
         let (delay, delay_back) = self.hop.delays(number);
-        let name =
-            if *shared { format!("{group}-{name}") } else { format!("{group}-{number}-{name}") };
-        let forward = links.add_with_delay(&name, there, delay)?;
+        let number = (!shared).then_some(number);
+        let name = HopName { group, number, name };
+        let forward = links.add_with_delay(format_args!("{name}"), there, delay)?;
         let reverse = if acknowledged {
-            Some(links.add_with_delay(&format!("{name}-reverse"), back, delay_back)?)
+            Some(links.add_with_delay(format_args!("{name}-reverse"), back, delay_back)?)
         } else {
             None
         };

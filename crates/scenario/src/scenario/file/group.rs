@@ -19,7 +19,7 @@ use crate::strict_toml::{Amount, Field, Result, Section, Shorthand, TomlType, re
 
 /// Maximum number of flows of all groups together. With four links each, they reach the limit on
 /// links.
-pub(super) const MAX_FLOWS: usize = 500_000;
+pub(super) const MAX_FLOWS: usize = 2_000_000;
 
 /// Behaviours of receivers.
 const RECEIVERS: &[&str] = &["honest", "optimistic", "divides", "duplicates", "hides-marks"];

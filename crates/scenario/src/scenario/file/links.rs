@@ -1,10 +1,12 @@
 //! The links of a scenario: their names, queues and routers, which depend on the flows that cross.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::fmt;
+use std::hash::BuildHasher;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use hashbrown::hash_table::{Entry, HashTable};
 use windward_core::network::{
     ChannelConfig, ClassConfig, MediumConfig, NotifierConfig, QueueConfig, QueueLimit,
     RouterConfig, RouterKind,
@@ -19,7 +21,7 @@ use crate::name::NamesInMaking;
 use crate::scenario::{LinkConfig, LinkId, LinkKind, MAX_CHANGES, Station, WlanConfig};
 use crate::strict_toml::{FileError, Result, Spot, suggest};
 
-const MAX_LINKS: usize = 2_000_000;
+const MAX_LINKS: usize = 10_000_000;
 
 /// The links a flow crosses.
 #[derive(Debug, Clone)]
@@ -63,9 +65,9 @@ pub(super) struct Links<'a> {
     plans: Vec<Rc<LinkPlan>>,
     /// The delays, which may differ between links with one plan.
     delays: Vec<Duration>,
-    /// The link of each name, by a hash of the name or, after a collision, the next free number.
-    by_hash: HashMap<u32, u32>,
-    hasher: RandomState,
+    /// The links by their names.
+    by_name: HashTable<u32>,
+    hasher: hashbrown::DefaultHashBuilder,
 }
 
 impl<'a> Links<'a> {
@@ -75,7 +77,7 @@ impl<'a> Links<'a> {
     }
 
     pub(super) fn add(&mut self, name: &str, wire: &Rc<LinkPlan>) -> Result<LinkId> {
-        self.add_with_delay(name, wire, wire.delay)
+        self.add_with_delay(format_args!("{name}"), wire, wire.delay)
     }
 
     /// Notes the node that transmits on a link, if it shares a medium.
@@ -92,7 +94,7 @@ impl<'a> Links<'a> {
     /// [`Links::add`] with a delay that replaces the plan's.
     pub(super) fn add_with_delay(
         &mut self,
-        name: &str,
+        name: fmt::Arguments<'_>,
         wire: &Rc<LinkPlan>,
         delay: Duration,
     ) -> Result<LinkId> {
@@ -103,15 +105,17 @@ impl<'a> Links<'a> {
                 .error(format!("the scenario has more than {MAX_LINKS} links"))
                 .with_help("flows of a group can share a hop: `last_hop = { shared = true }`"));
         }
-        let mut hash = self.hasher.hash_one(name) as u32;
-        while let Some(&other) = self.by_hash.get(&hash) {
-            if self.name(other as LinkId) == name {
+        self.names.push(name);
+        let Links { names, by_name, hasher, .. } = self;
+        let hash = |link: &u32| hasher.hash_one(names.get(*link as usize));
+        let name = names.get(link);
+        match by_name.entry(hash(&(link as u32)), |other| names.get(*other as usize) == name, hash)
+        {
+            Entry::Occupied(_) => {
                 return Err(wire.spot.error(format!("two links are called `{name}`")));
             }
-            hash = hash.wrapping_add(1);
-        }
-        self.by_hash.insert(hash, link as u32);
-        self.names.push(format_args!("{name}"));
+            Entry::Vacant(place) => place.insert(link as u32),
+        };
         self.plans.push(Rc::clone(wire));
         self.delays.push(delay);
         Ok(link)
@@ -119,7 +123,7 @@ impl<'a> Links<'a> {
 
     /// Frees the index of names, since no links follow.
     pub(super) fn close(&mut self) {
-        self.by_hash = HashMap::new();
+        self.by_name = HashTable::new();
     }
 
     pub(super) fn name(&self, link: LinkId) -> &str {
