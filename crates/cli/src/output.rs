@@ -78,7 +78,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
-/// Writes `value` to standard output as indented JSON, piece by piece: it may be longer than memory.
+/// Writes `value` to standard output as indented JSON, piece by piece: it may exceed memory.
 /// Characters that a terminal interprets are escaped.
 pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     let failed = |error: serde_json::Error| match error.io_error_kind() {

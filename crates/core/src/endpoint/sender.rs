@@ -707,7 +707,7 @@ impl Sender {
     }
 
     /// Records whether the window is the reason why nothing may be sent now.
-    #[inline]
+    #[inline(always)]
     fn pause(&mut self) {
         let seqs = &self.seqs;
         self.cwnd_limited = seqs.next < seqs.limit && seqs.outstanding() < seqs.rwnd;

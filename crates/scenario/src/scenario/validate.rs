@@ -37,7 +37,7 @@ fn check(holds: bool, message: impl FnOnce() -> String) -> Check {
     if holds { Ok(()) } else { Err(message()) }
 }
 
-/// The parts of a scenario, each once: most flows and links share them.
+/// The parts of a scenario. Most flows and links share them; each is here once.
 #[derive(Debug)]
 pub struct Parts<'a> {
     flows: Vec<&'a FlowKind>,

@@ -319,7 +319,7 @@ behaviour! {
     /// Loss recovery of one connection.
     pub trait Recovery: Debug + Send + Sync {
         /// Handles an acknowledgment. The report is empty before.
-        @forward(inline) @boxed(inline(never))
+        @forward(inline(always)) @boxed(inline(never))
         fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut RecoveryReport);
         /// Handles a timer that is due. The report is empty before. May move `next` back.
         fn on_timer(&mut self, seqs: &mut Sequences, expired: Expired<'_>, report: &mut RecoveryReport);

@@ -116,7 +116,7 @@ impl Controller for Reno {
         self.extras.as_ref()?.start_up.pacing_rate(self.cwnd)
     }
 
-    #[inline]
+    #[inline(always)]
     fn on_ack(&mut self, ack: &AckEvent) {
         if let Some(extras) = &mut self.extras {
             let opening = Opening { cwnd: &mut self.cwnd, ssthresh: &mut self.ssthresh };
