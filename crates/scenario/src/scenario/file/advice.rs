@@ -48,7 +48,7 @@ pub(super) fn warnings(
     warnings.extend(unstable_controllers(flows, links));
     // Most links share their kind.
     let mut harmless = HashSet::new();
-    for link in links.iter() {
+    for link in links {
         if !harmless.contains(&Arc::as_ptr(&link.kind)) {
             let found = hardly_meant(link);
             if found.is_empty() {
