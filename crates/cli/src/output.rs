@@ -333,6 +333,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn json_escapes_what_a_terminal_interprets() {
+        let mut out = Escaped(Vec::new());
+        serde_json::to_writer(&mut out, "a\u{202e}é\u{e0041}").unwrap();
+        // 0xe0041 in UTF-16 is 0xd800 + 0x340 and 0xdc00 + 0x41.
+        assert_eq!(String::from_utf8(out.0).unwrap(), r#""a\u202eé\udb40\udc41""#);
+    }
+
+    #[test]
     fn numbers_as_people_read_them() {
         assert_eq!(rate(4_870_000.0), "4.87 Mbit/s");
         assert_eq!(rate(999_700.0), "1 Mbit/s");

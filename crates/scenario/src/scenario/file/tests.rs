@@ -392,9 +392,9 @@ fn errors_have_line_key_value_and_a_correction() {
         (
             "count = 5",
             "count = 0",
-            "s.toml:12: flows.clean.count = 0: must lie between 1 and 500000",
+            "s.toml:12: flows.clean.count = 0: must lie between 1 and 2000000",
         ),
-        ("count = 5", "count = 1000000000", "must lie between 1 and 500000"),
+        ("count = 5", "count = 1000000000", "must lie between 1 and 2000000"),
         ("50p", "0p", "must be more than zero"),
         ("\"50p\"", "50", "expected a number of packets or bytes"),
         ("50p", "999B", "holds 999 bytes"),
@@ -1383,8 +1383,8 @@ fn a_quarter_of_a_million_flows_may_have_links_of_their_own() {
 
 #[test]
 fn too_much_is_refused_before_it_costs_memory() {
-    let many = error_of_set("flows.*.count", "300000");
-    assert!(many.contains("more than 500000 flows"), "{many}");
+    let many = error_of_set("flows.*.count", "1200000");
+    assert!(many.contains("more than 2000000 flows"), "{many}");
     let mut file = ScenarioFile::parse("s.toml", PARKING_LOT).unwrap();
     file.set("parking_lot.hops", "1000").unwrap();
     file.set("flows.long.count", "50000").unwrap();
