@@ -20,17 +20,17 @@ const SHORT: WallTime = WallTime::from_millis(5);
 
 /// Advances one simulation.
 #[derive(Debug)]
-pub(crate) struct Driver<'a> {
-    parts: Parts<'a>,
+pub(crate) struct Driver {
+    parts: Parts,
     now: Time,
     slice: Duration,
     end: Time,
     progress: Progress,
 }
 
-impl<'a> Driver<'a> {
+impl Driver {
     /// A driver for a simulation of this scenario at time zero that ends after `duration`.
-    pub(crate) fn new(scenario: &'a Scenario, duration: Duration, quiet: bool) -> Self {
+    pub(crate) fn new(scenario: &Scenario, duration: Duration, quiet: bool) -> Self {
         Driver {
             parts: scenario.parts(),
             now: Time::ZERO,

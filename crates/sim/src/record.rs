@@ -264,7 +264,10 @@ impl<'a> RunRecord<'a> {
     /// If the folder does not take them.
     pub fn write_files(&self, dir: &mut OutputDir) -> Result<(), OutputError> {
         let outcome = self.outcome;
-        dir.write("run.json", |out| writeln!(out, "{}", self.to_json()))?;
+        dir.write("run.json", |out| {
+            serde_json::to_writer_pretty(&mut *out, self)?;
+            writeln!(out)
+        })?;
         write_rows(dir, "run-flows", &outcome.flows, outcome)?;
         if !outcome.transfers.is_empty() {
             write_rows(dir, "run-transfers", &outcome.transfers, outcome)?;

@@ -6,6 +6,7 @@ use wasm_bindgen::prelude::wasm_bindgen;
 use windward_core::network::{ChannelConfig, DelaySteps};
 use windward_core::units::{Duration, Probability, Rate, Time};
 use windward_sim::record::RunRecord;
+use windward_sim::scenario::Parts;
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::suggest::near;
 use windward_sim::{LinkChange, Scenario, Simulation};
@@ -20,6 +21,7 @@ use crate::wire::{MAX_PACKETS, Packets, Watch};
 #[wasm_bindgen]
 pub struct Run {
     scenario: Scenario,
+    parts: Parts,
     /// `None` before [`Run::begin`] and once it is finished.
     sim: Option<Simulation>,
     chart: Option<Chart>,
@@ -40,7 +42,14 @@ impl Run {
         for change in changes.chunks_exact(2) {
             file.set(&change[0], &change[1])?;
         }
-        Ok(Run { scenario: file.build()?, sim: None, chart: None, packets: Packets::default() })
+        let scenario = file.build()?;
+        Ok(Run {
+            parts: scenario.parts(),
+            scenario,
+            sim: None,
+            chart: None,
+            packets: Packets::default(),
+        })
     }
 
     /// Facts of the scenario as JSON: length, links, groups, warnings, estimated cost.
@@ -102,7 +111,7 @@ impl Run {
         sim.advance(until);
         // Of the events above: each call takes what it finds.
         let now = sim.now().as_secs_f64();
-        self.scenario.parts().failure().map_or(Ok(now), |failure| Err(Wrong::new(failure)))
+        self.parts.failure().map_or(Ok(now), |failure| Err(Wrong::new(failure)))
     }
 
     /// Runs to the end, and returns the outcome as `windward run --json` prints it. Samples and

@@ -39,12 +39,12 @@ fn check(holds: bool, message: impl FnOnce() -> String) -> Check {
 
 /// The parts of a scenario. Most flows and links share them; each is here once.
 #[derive(Debug)]
-pub struct Parts<'a> {
-    flows: Vec<&'a FlowKind>,
-    links: Vec<&'a LinkKind>,
+pub struct Parts {
+    flows: Vec<Arc<FlowKind>>,
+    links: Vec<Arc<LinkKind>>,
 }
 
-impl Parts<'_> {
+impl Parts {
     /// Returns the failure of a part of another crate in runs of this thread since the last call,
     /// as `NAME: clause` for a controller. Such a run is invalid. `None` if all parts are of this
     /// project.
@@ -78,13 +78,13 @@ impl Parts<'_> {
 
 impl Scenario {
     /// The parts on which its runs rely.
-    pub fn parts(&self) -> Parts<'_> {
+    pub fn parts(&self) -> Parts {
         let (mut flows, mut links) = (HashSet::new(), HashSet::new());
         let of_flow = |flow: &&FlowConfig| flows.insert(Arc::as_ptr(&flow.kind));
         let of_link = |link: &&LinkConfig| links.insert(Arc::as_ptr(&link.kind));
         Parts {
-            flows: self.flows.iter().filter(of_flow).map(|flow| &*flow.kind).collect(),
-            links: self.links.iter().filter(of_link).map(|link| &*link.kind).collect(),
+            flows: self.flows.iter().filter(of_flow).map(|flow| Arc::clone(&flow.kind)).collect(),
+            links: self.links.iter().filter(of_link).map(|link| Arc::clone(&link.kind)).collect(),
         }
     }
 
