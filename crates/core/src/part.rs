@@ -723,6 +723,8 @@ pub trait AnyPart {
     fn gives(&self) -> &'static [Ability];
     /// The error that it met in the runs of this thread: see [`CustomPart::failure`].
     fn failure(&self) -> Option<String>;
+    /// True for a part from another crate.
+    fn is_custom(&self) -> bool;
 }
 
 /// A reference to the maker of a part from another crate.
@@ -844,6 +846,12 @@ macro_rules! axis {
                     $($config::Custom(custom) => {
                         <$maker as $crate::part::CustomPart>::failure(custom.0)
                     })?
+                }
+            }
+            fn is_custom(&self) -> bool {
+                match self {
+                    $($config::$name(_) => false,)+
+                    $($config::Custom($crate::part::Custom::<$maker>(_)) => true,)?
                 }
             }
         }

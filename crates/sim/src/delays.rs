@@ -34,6 +34,23 @@ impl Delays {
         self.buckets[bucket] += 1;
     }
 
+    /// Adds all delays of another histogram.
+    pub(crate) fn merge(&mut self, other: &Delays) {
+        if other.count == 0 {
+            return;
+        }
+        self.least = if self.count == 0 { other.least } else { self.least.min(other.least) };
+        self.greatest = self.greatest.max(other.greatest);
+        self.count += other.count;
+        self.sum += other.sum;
+        if self.buckets.len() < other.buckets.len() {
+            self.buckets.resize(other.buckets.len(), 0);
+        }
+        for (sum, count) in self.buckets.iter_mut().zip(&other.buckets) {
+            *sum += count;
+        }
+    }
+
     /// Number of delays.
     pub fn count(&self) -> u64 {
         self.count

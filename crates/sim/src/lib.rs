@@ -10,7 +10,9 @@
 //!   `windward-scenario`.
 //! - [`table`]: rows as CSV or Parquet, and tables in memory; it is `windward-table`.
 //! - [`metric`] and `outcome`: each measured quantity, described once. [`Delays`]: a histogram.
-//! - `engine`: the event queue, the links and the flows. [`Simulation`], [`Observer`] and [`run`].
+//! - [`partition`]: the nodes that each thread of a run on several cores owns.
+//! - `engine`: the event queue, the links and the flows. [`Simulation`], [`ParallelSimulation`],
+//!   [`Observer`] and [`run`].
 //! - [`output`]: files that appear whole or not at all. [`scratch`]: temporary folders.
 //! - [`trace`]: time series of a run. [`record`]: outcomes as JSON and as tables.
 //! - [`catalogue`]: the protocol table and all parts as rows; it uses no other module.
@@ -55,6 +57,7 @@ mod engine;
 pub mod metric;
 mod outcome;
 pub mod output;
+pub mod partition;
 pub mod record;
 pub mod scratch;
 pub mod trace;
@@ -62,7 +65,7 @@ pub mod trace;
 pub use delays::Delays;
 pub use engine::{
     ChangeError, FlowSnapshot, LinkChange, LinkSnapshot, Loss, LossCause, Observer, OnWire,
-    Simulation, run,
+    ParallelSimulation, Simulation, run,
 };
 pub use outcome::{
     FlowMetrics, FlowOutcome, GroupOutcome, LinkOutcome, LinkSamples, Outcome, PhaseOutcome, Row,

@@ -17,31 +17,35 @@ impl Scenario {
     /// less, such as Westwood's. Slow start, queue overflows and lost acknowledgments are left
     /// out.
     pub fn predicted_packet_hops(&self) -> f64 {
+        let packets = self.flows.iter().zip(self.predicted_packets());
+        1.0 + packets.map(|(flow, packets)| packets * hops(flow)).sum::<f64>()
+    }
+
+    /// Estimated number of data packets or datagrams that each flow sends, as in
+    /// [`Scenario::predicted_packet_hops`].
+    pub fn predicted_packets(&self) -> Vec<f64> {
         let end = Time::ZERO + self.duration;
         let mut links: Vec<Load> = self
             .links
             .iter()
             .map(|link| Load { left: link.kind.bytes_until(self.duration), users: 0.0 })
             .collect();
-        let mut packet_hops = 1.0;
-        for flow in &self.flows {
+        let mut packets = vec![0.0; self.flows.len()];
+        for (flow, packets) in self.flows.iter().zip(&mut packets) {
             let seconds = seconds_on(flow, end);
             match &flow.kind.traffic {
                 Traffic::Datagrams { packet_size, pattern } => {
                     let bytes = pattern.bytes(seconds, end);
-                    packet_hops += bytes / f64::from(*packet_size) * flow.forward.len() as f64;
+                    *packets = bytes / f64::from(*packet_size);
                     for &link in &flow.forward {
                         links[link].left -= bytes;
                     }
                 }
                 Traffic::Transport { arrivals: Some(arrivals), config, .. } => {
-                    let acks = config.receiver.acknowledgments();
-                    let packets = transferred(flow, arrivals, config.packet_size, &mut links, end);
-                    packet_hops += packets * hops(flow, acks);
+                    *packets = transferred(flow, arrivals, config.packet_size, &mut links, end);
                 }
                 Traffic::Stack { arrivals: Some(arrivals), config, .. } => {
-                    let packets = transferred(flow, arrivals, config.packet_size, &mut links, end);
-                    packet_hops += packets * hops(flow, 1);
+                    *packets = transferred(flow, arrivals, config.packet_size, &mut links, end);
                 }
                 Traffic::Transport { .. } | Traffic::Stack { .. } => {
                     for &link in &flow.forward {
@@ -50,22 +54,23 @@ impl Scenario {
                 }
             }
         }
-        let connections = self.flows.iter();
-        packet_hops + connections.map(|flow| self.of_connection(flow, &links, end)).sum::<f64>()
+        for (flow, packets) in self.flows.iter().zip(&mut packets) {
+            *packets += self.of_connection(flow, &links, end);
+        }
+        packets
     }
 
-    /// The packet-hops of one connection, with its acknowledgments; 0 for other traffic.
+    /// The data packets of one connection; 0 for other traffic.
     fn of_connection(&self, flow: &FlowConfig, links: &[Load], end: Time) -> f64 {
-        let (size, rwnd, packets, least_timeout, yields, acks) = match &flow.kind.traffic {
+        let (size, rwnd, packets, least_timeout, yields) = match &flow.kind.traffic {
             Traffic::Transport { config, packets, protocol, arrivals: None } => {
                 let yields = protocol.discrimination.never_doubts();
-                let acks = config.receiver.acknowledgments();
-                (config.packet_size, config.rwnd, *packets, config.rto_floor, yields, acks)
+                (config.packet_size, config.rwnd, *packets, config.rto_floor, yields)
             }
             // RFC 9002 section 6.2.1: a probe timeout is srtt + 4 rttvar and the delay of ACKs.
             Traffic::Stack { config, bytes, arrivals: None, .. } => {
                 let packets = bytes.map(|bytes| bytes.div_ceil(config.payload().into()));
-                (config.packet_size, config.rwnd, packets, Duration::from_millis(25), true, 1)
+                (config.packet_size, config.rwnd, packets, Duration::from_millis(25), true)
             }
             _ => return 0.0,
         };
@@ -88,8 +93,7 @@ impl Scenario {
         } else {
             f64::INFINITY
         };
-        let sent = (bytes / f64::from(size)).min(windows).min(most).min(through);
-        sent * hops(flow, acks)
+        (bytes / f64::from(size)).min(windows).min(most).min(through)
     }
 }
 
@@ -123,10 +127,14 @@ fn transferred(
     bytes / packet
 }
 
-/// Number of links that a packet and its `acks` acknowledgments cross.
-fn hops(flow: &FlowConfig, acks: u32) -> f64 {
-    let back = flow.reverse.len() * acks as usize;
-    (flow.forward.len() + back) as f64
+/// Number of links that a packet and its acknowledgments cross.
+fn hops(flow: &FlowConfig) -> f64 {
+    let acks = match &flow.kind.traffic {
+        Traffic::Transport { config, .. } => config.receiver.acknowledgments() as usize,
+        Traffic::Stack { .. } => 1,
+        Traffic::Datagrams { .. } => 0,
+    };
+    (flow.forward.len() + flow.reverse.len() * acks) as f64
 }
 
 /// Capacity of a link that remains for connections.

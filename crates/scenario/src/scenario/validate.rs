@@ -74,6 +74,27 @@ impl Parts {
         });
         of_flows.next().or_else(|| of_links.next())
     }
+
+    /// True if a part is of another crate: its instances may share state.
+    pub fn are_custom(&self) -> bool {
+        let mut flows = self.flows.iter();
+        let of_flow = |flow: &Arc<FlowKind>| match &flow.traffic {
+            Traffic::Transport { protocol, .. } => {
+                protocol.window.is_custom() || protocol.discrimination.is_custom()
+            }
+            Traffic::Stack { .. } => true,
+            Traffic::Datagrams { .. } => false,
+        };
+        let of_link = |link: &Arc<LinkKind>| {
+            let LinkKind { queue, channel, .. } = &**link;
+            let classes = queue.classes.iter().map(|class| (&class.queue.aqm, &class.queue.router));
+            matches!(channel, ChannelConfig::Custom(_))
+                || std::iter::once((&queue.aqm, &queue.router))
+                    .chain(classes)
+                    .any(|(aqm, router)| aqm.is_custom() || router.is_custom())
+        };
+        flows.any(of_flow) || self.links.iter().any(of_link)
+    }
 }
 
 impl Scenario {

@@ -87,7 +87,7 @@ impl Ahead<'_> {
             let Some(step) = routes.get(at) else { return };
             prefetch(&hops[step.link() as usize]);
             match step.onward() {
-                Onward::Event | Onward::Unordered => return,
+                Onward::Event | Onward::Apart => return,
                 Onward::Link => {}
                 Onward::Receiver => {
                     if let Ends::Transport(transport) = ends {

@@ -20,7 +20,7 @@ pub(super) struct Datagrams {
     /// Datagrams sent and arrived at the end of the warm-up.
     at_warmup: (u64, u64),
     /// Lost datagrams of those sent after the warm-up.
-    lost: u64,
+    pub(super) lost: u64,
     /// Sum of the one-way delays of datagrams that arrived after the warm-up, picoseconds.
     delays: u128,
     /// Bytes that arrived after the warm-up.
@@ -85,6 +85,12 @@ impl Datagrams {
         if let Some(encoder) = self.source.encoder_mut() {
             encoder.on_loss(made);
         }
+    }
+
+    /// Takes the counts of arrivals of another thread's copy.
+    pub(super) fn take_receiver(&mut self, other: &mut Datagrams) {
+        (self.arrived, self.at_warmup.1) = (other.arrived, other.at_warmup.1);
+        (self.delays, self.bytes) = (other.delays, other.bytes);
     }
 
     pub(super) fn end_warmup(&mut self) {

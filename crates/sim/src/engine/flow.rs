@@ -55,14 +55,25 @@ pub(super) enum Ends {
     /// A pair of hosts between which connections of this protocol open at random. These are
     /// separate flows.
     Pair(&'static str, Kinds),
+    /// A connection of which other threads have both ends.
+    Elsewhere,
 }
 
 impl Ends {
     /// The ends of a flow; `passes` for a transfer that arrives at random and is freed on
     /// completion.
-    fn new(spec: &FlowConfig, scenario: &Scenario, times: [Time; 2], passes: bool) -> Self {
+    ///
+    /// Without an end here, only datagrams are watched on their way.
+    fn new(
+        spec: &FlowConfig,
+        scenario: &Scenario,
+        times: [Time; 2],
+        passes: bool,
+        has_end: bool,
+    ) -> Self {
         let (seed, name) = (scenario.seed, &spec.name);
         match &spec.kind.traffic {
+            traffic if traffic.is_connection() && !has_end => Ends::Elsewhere,
             traffic if traffic.arrivals().is_some() => {
                 Ends::Pair(traffic.protocol_name(), Kinds::of(traffic))
             }
@@ -90,6 +101,25 @@ impl Ends {
     }
 }
 
+impl Ends {
+    /// Takes what another thread's copy of the flow knows as its receiver.
+    pub(super) fn take_receiver(&mut self, other: &mut Ends) {
+        match (self, other) {
+            (Ends::Transport(own), Ends::Transport(other)) => own.take_receiver(other),
+            (Ends::Datagrams(own), Ends::Datagrams(other)) => own.take_receiver(other),
+            _ => {}
+        }
+    }
+
+    /// Datagrams that count as lost, of those sent after the warm-up.
+    pub(super) fn datagrams_lost(&self) -> u64 {
+        match self {
+            Ends::Datagrams(datagrams) => datagrams.lost,
+            _ => 0,
+        }
+    }
+}
+
 /// One-way delay of a packet over the idle forward route of a flow, and the additional delay of
 /// each further packet that leaves with it.
 fn idle_path(spec: &FlowConfig, scenario: &Scenario, size: u32) -> (Duration, Duration) {
@@ -107,6 +137,7 @@ impl Flow {
         scenario: &Scenario,
         snapshots: bool,
         passes: bool,
+        has_end: bool,
     ) -> Self {
         let FlowKind { traffic, start, stop, .. } = &*spec.kind;
         let mut stream = Stream::new(scenario.seed, "start", &spec.name);
@@ -121,7 +152,7 @@ impl Flow {
             Traffic::Datagrams { .. } => Duration::MAX,
         };
         Flow {
-            ends: Ends::new(spec, scenario, [start, stop], passes),
+            ends: Ends::new(spec, scenario, [start, stop], passes, has_end),
             route,
             group: spec.group as u32,
             class: traffic.router() as u8,
@@ -152,7 +183,7 @@ impl Flow {
                     Some(adaptive) => adaptive.alarm.bring_forward(schedule, application, first),
                 }
             }
-            Ends::Pair(..) => {}
+            Ends::Pair(..) | Ends::Elsewhere => {}
         }
     }
 
@@ -164,7 +195,7 @@ impl Flow {
                     false => Answers::AtOnce,
                 }
             }
-            Ends::Stack(_) => Answers::Later,
+            Ends::Stack(_) | Ends::Elsewhere => Answers::Later,
             Ends::Datagrams(datagrams) if datagrams.adaptive.is_some() => Answers::Later,
             Ends::Datagrams(_) | Ends::Pair(..) => Answers::Never,
         }
@@ -230,7 +261,7 @@ impl Flow {
             Ends::Transport(transport) => transport.end_warmup(now),
             Ends::Datagrams(datagrams) => datagrams.end_warmup(),
             Ends::Stack(connection) => connection.end_warmup(now),
-            Ends::Pair(..) => {}
+            Ends::Pair(..) | Ends::Elsewhere => {}
         }
     }
 
@@ -239,7 +270,7 @@ impl Flow {
         match &self.ends {
             Ends::Transport(transport) => Some(transport.snapshot(bottleneck_bytes)),
             Ends::Stack(connection) => Some(connection.snapshot(bottleneck_bytes)),
-            Ends::Datagrams(_) | Ends::Pair(..) => None,
+            Ends::Datagrams(_) | Ends::Pair(..) | Ends::Elsewhere => None,
         }
     }
 
@@ -254,6 +285,7 @@ impl Flow {
             Ends::Transport(transport) => transport.enter(&mut outcome, lost, window),
             Ends::Datagrams(datagrams) => datagrams.enter(&mut outcome, lost, window),
             Ends::Stack(connection) => connection.enter(&mut outcome, lost, window),
+            Ends::Elsewhere => {}
             // The transfers are added to it later.
             Ends::Pair(protocol, kind) => {
                 outcome.protocol = (*protocol).into();
@@ -285,7 +317,7 @@ impl Flow {
         match &mut self.ends {
             Ends::Transport(transport) => Some(transport.transfer_outcome(pair, transfer, window)),
             Ends::Stack(connection) => Some(connection.transfer_outcome(pair, transfer)),
-            Ends::Datagrams(_) | Ends::Pair(..) => None,
+            Ends::Datagrams(_) | Ends::Pair(..) | Ends::Elsewhere => None,
         }
     }
 
@@ -294,7 +326,7 @@ impl Flow {
         match &mut self.ends {
             Ends::Transport(transport) => transport.rtts(window),
             Ends::Stack(connection) => connection.rtts(),
-            Ends::Datagrams(_) | Ends::Pair(..) => (Duration::ZERO, 0),
+            Ends::Datagrams(_) | Ends::Pair(..) | Ends::Elsewhere => (Duration::ZERO, 0),
         }
     }
 }

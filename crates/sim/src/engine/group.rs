@@ -46,6 +46,18 @@ impl Bins {
         self.until = self.from + self.width;
     }
 
+    /// Adds the bytes of other bins of this width.
+    fn merge(&mut self, mut other: Bins) {
+        self.turn_to(self.from);
+        other.turn_to(other.from);
+        if self.bytes.len() < other.bytes.len() {
+            self.bytes.resize(other.bytes.len(), 0);
+        }
+        for (sum, bytes) in self.bytes.iter_mut().zip(other.bytes) {
+            *sum += bytes;
+        }
+    }
+
     /// Bits per second in each whole bin up to `until`. A last bin that the run cuts short is left
     /// out, since it would look like a pause.
     pub(super) fn rates(&mut self, until: Time) -> Vec<f64> {
@@ -69,6 +81,14 @@ pub(super) struct Group {
 impl Group {
     pub(super) fn new(name: &str, bin: Duration) -> Self {
         Group { name: name.to_owned(), bins: Bins::new(bin), delays: None }
+    }
+
+    /// Adds the traffic of the same group on another thread.
+    pub(super) fn merge(&mut self, other: Group) {
+        self.bins.merge(other.bins);
+        if let Some(delays) = other.delays {
+            self.delays.get_or_insert_default().merge(&delays);
+        }
     }
 
     /// Outcomes of the groups, from those of the flows.

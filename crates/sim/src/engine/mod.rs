@@ -26,6 +26,7 @@ mod media;
 mod medium;
 mod network;
 mod observer;
+mod parallel;
 mod phases;
 mod route;
 mod sampler;
@@ -53,6 +54,8 @@ use self::group::Group;
 use self::hop::{Hop, Span};
 use self::network::Network;
 pub use self::observer::{Loss, LossCause, Observer, OnWire};
+pub use self::parallel::ParallelSimulation;
+use self::parallel::Border;
 use self::route::{Onward, Routes, Step};
 use self::sampler::Sampler;
 use self::schedule::Schedule;
@@ -124,6 +127,11 @@ impl Simulation {
     }
 
     fn with_detail(scenario: &Scenario, detail: Detail) -> Self {
+        Self::with_border(scenario, detail, None)
+    }
+
+    /// A simulation of the whole, or of the nodes that one thread owns.
+    fn with_border(scenario: &Scenario, detail: Detail, border: Option<Border>) -> Self {
         let Scenario { duration, warmup, seed, bin, sample, links, wlans, groups, .. } = scenario;
         let window = Span { from: Time::ZERO + *warmup, until: Time::ZERO + *duration };
         let (connections, drawn) = arrivals::connections(&scenario.flows, *seed, window.until);
@@ -138,8 +146,21 @@ impl Simulation {
             Detail::Changes => (true, false),
             Detail::Everything => (true, true),
         };
-        let mut hops: Vec<Hop> =
-            links.iter().map(|link| Hop::new(link, *seed, window, holds, is_prompt)).collect();
+        let of = border.as_ref();
+        let sends_on = |link: usize| of.is_none_or(|border| border.sends_on(link));
+        let is_cut = |link: usize| of.is_some_and(|border| border.is_cut(link));
+        let has_sender = |flow: &FlowConfig| flow.forward.first().is_none_or(|l| sends_on(*l));
+        let has_receiver = |flow: &FlowConfig| {
+            of.zip(flow.forward.last()).is_none_or(|(border, link)| border.receives_from(*link))
+        };
+        let mut hops: Vec<Hop> = links
+            .iter()
+            .enumerate()
+            .map(|(index, link)| {
+                // Packets leave a cut link by an event, in time for the other thread.
+                Hop::new(link, *seed, window, holds, is_prompt || is_cut(index))
+            })
+            .collect();
         let (mut routes, of_flow) = Routes::new(&flows);
         let snapshots = detail != Detail::Fast;
         let mut all: Vec<Flow> = flows
@@ -147,19 +168,21 @@ impl Simulation {
             .zip(of_flow)
             .enumerate()
             .map(|(index, (flow, route))| {
-                Flow::new(flow, route, scenario, snapshots, index >= transfers.first)
+                let has_end = has_sender(flow) || has_receiver(flow);
+                Flow::new(flow, route, scenario, snapshots, index >= transfers.first, has_end)
             })
             .collect();
-        routes.mark_unordered(&hops);
+        routes.mark_apart(|link| !hops[link].keeps_order() || is_cut(link));
         if detail == Detail::Fast {
             let answers: Vec<_> = all.iter().map(|flow| (flow.route, flow.answers())).collect();
             routes.mark_express(&hops, &answers);
         }
         let mut schedule = Schedule::new(*seed);
-        for (link, hop) in (0..).zip(&mut hops) {
+        for (link, hop) in (0..).zip(&mut hops).filter(|(link, _)| sends_on(*link as usize)) {
             hop.follow(link, &mut schedule);
         }
-        for (index, flow) in (0..).zip(&mut all) {
+        let senders = (0..).zip(&mut all).zip(flows.iter()).filter(|(_, flow)| has_sender(flow));
+        for ((index, flow), _) in senders {
             flow.begin(index, &mut schedule);
         }
         let link_names = Names::of(links.iter().map(|link| &link.name));
@@ -169,7 +192,7 @@ impl Simulation {
             window,
             seed: *seed,
             schedule,
-            network: Network::new(hops, wlans, routes, link_names, holds),
+            network: Network::new(hops, wlans, routes, link_names, holds, border),
             sampler: sample.map(|interval| Sampler::new(interval, transfers.first, links.len())),
             flows: Flows {
                 all,
@@ -211,14 +234,19 @@ impl Simulation {
     /// Handles every event up to and including `until`, but none after the end of the scenario.
     pub fn advance(&mut self, until: Time) {
         let until = until.min(self.window.until);
+        self.sample_until(until);
+        self.advance_to(until);
+    }
+
+    /// Records the state of all flows and links at each instant up to `until` that the scenario
+    /// asks for.
+    fn sample_until(&mut self, until: Time) {
         while let Some(due) = self.sampler.as_ref().map(Sampler::due).filter(|due| *due <= until) {
             self.advance_to(due);
             self.sample();
         }
-        self.advance_to(until);
     }
 
-    /// Records the state of all flows and links.
     fn sample(&mut self) {
         let Some(mut sampler) = self.sampler.take() else { return };
         let cwnd = |flow| self.flow(flow).map(|flow| flow.cwnd);
@@ -229,6 +257,17 @@ impl Simulation {
     }
 
     fn advance_to(&mut self, until: Time) {
+        self.turn_to(until);
+        let mut at = 0;
+        while let Some(link) = self.network.queued(at) {
+            self.catch_up(link, self.now);
+            at += 1;
+        }
+        self.take_on();
+    }
+
+    /// Handles every event up to and including `until`; links do the work that can wait later.
+    fn turn_to(&mut self, until: Time) {
         if !self.warmed_up && until >= self.window.from {
             // Without a warm-up, events at instant zero count.
             if self.window.from > Time::ZERO {
@@ -238,12 +277,6 @@ impl Simulation {
         }
         self.run_until(until);
         self.now = self.now.max(until);
-        let mut at = 0;
-        while let Some(link) = self.network.queued(at) {
-            self.catch_up(link, self.now);
-            at += 1;
-        }
-        self.take_on();
     }
 
     /// State of the connection with that index; `None` for datagrams and for arrivals.
@@ -423,8 +456,8 @@ impl Simulation {
                         return;
                     }
                 }
-                Onward::Unordered => {
-                    return self.network.put_among(&mut self.schedule, link, id, at);
+                Onward::Apart => {
+                    return self.network.put_apart(&mut self.schedule, link, id, at);
                 }
             }
         }
@@ -441,7 +474,7 @@ impl Simulation {
                     self.forward(id, at);
                 }
             }
-            Onward::Unordered => self.network.put_among(&mut self.schedule, link, id, at),
+            Onward::Apart => self.network.put_apart(&mut self.schedule, link, id, at),
         }
     }
 
@@ -637,7 +670,7 @@ impl Simulation {
                 self.tell_connection(id);
                 return false;
             }
-            Ends::Datagrams(_) | Ends::Pair(..) => return false,
+            Ends::Datagrams(_) | Ends::Pair(..) | Ends::Elsewhere => return false,
         };
         let packet = &mut slab[id].packet;
         let Some(notices) = &transport.notices else { return false };
@@ -1052,7 +1085,7 @@ impl Simulation {
             Ends::Transport(transport) => transport.offer(starts),
             Ends::Stack(connection) if starts => connection.start(now),
             Ends::Stack(connection) => connection.stop(now),
-            Ends::Pair(..) => return,
+            Ends::Pair(..) | Ends::Elsewhere => return,
         }
         if starts {
             self.schedule.push(component, *stop);

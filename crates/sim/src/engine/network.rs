@@ -6,6 +6,7 @@ use windward_core::units::Time;
 
 use super::component::Component;
 use super::hop::{Hop, Span, Unordered};
+use super::parallel::Border;
 use super::route::{Routes, Step};
 use super::schedule::Schedule;
 use super::slab::{PacketId, Slab};
@@ -25,12 +26,14 @@ pub(super) struct Network {
     /// Indices of the links in which packets wait.
     queued: Vec<u32>,
     /// Packets on the wires of links that may reorder, by link.
-    unordered: BTreeMap<u32, Unordered>,
+    pub(super) unordered: BTreeMap<u32, Unordered>,
     /// Packets that have left a queue and are not forwarded yet, each with its step and the time at
     /// which it ends.
     pub(super) departed: VecDeque<(PacketId, Step, Time)>,
     /// True if packets wait in every link until they leave.
     pub(super) holds: bool,
+    /// The links to other threads, if the run has several.
+    pub(super) border: Option<Border>,
 }
 
 impl Network {
@@ -40,11 +43,13 @@ impl Network {
         routes: Routes,
         names: Names,
         holds: bool,
+        border: Option<Border>,
     ) -> Self {
+        let is_here = |link: u32| border.as_ref().is_none_or(|b| b.sends_on(link as usize));
         let queued = (0..).zip(&hops).filter(|(_, hop)| hop.queue.is_some()).map(|(i, _)| i);
         Network {
             slab: Slab::default(),
-            queued: queued.collect(),
+            queued: queued.filter(|link| is_here(*link)).collect(),
             hops,
             wlans,
             routes,
@@ -52,6 +57,7 @@ impl Network {
             unordered: BTreeMap::new(),
             departed: VecDeque::new(),
             holds,
+            border,
         }
     }
 
@@ -80,15 +86,22 @@ impl Network {
         }
     }
 
-    /// Puts a packet on the wire of a link that may reorder.
+    /// Puts a packet on the wire of a link that is [apart](Onward::Apart).
+    ///
+    /// [`Onward::Apart`]: super::route::Onward::Apart
     #[cold]
-    pub(super) fn put_among(
+    pub(super) fn put_apart(
         &mut self,
         schedule: &mut Schedule,
         link: u32,
         id: PacketId,
         arrival: Time,
     ) {
+        if let Some(border) = &mut self.border
+            && border.is_cut(link as usize)
+        {
+            return border.send(&mut self.slab, link, id, arrival);
+        }
         self.unordered.entry(link).or_default().push(arrival, id);
         schedule.push(Component::Arrival(link).id(), arrival);
     }
@@ -111,7 +124,7 @@ impl Network {
 
     /// Lets packets of a link overtake each other from now on, those under way included.
     pub(super) fn let_overtake(&mut self, schedule: &mut Schedule, link: u32) {
-        self.routes.mark_link_unordered(link);
+        self.routes.mark_apart(|other| other == link as usize);
         let wire = &mut self.hops[link as usize].wire;
         let mut is_first = true;
         while let Some(at) = wire.next_arrival() {

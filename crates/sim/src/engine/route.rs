@@ -48,7 +48,7 @@ impl Step {
             0 => Onward::Event,
             1 => Onward::Link,
             2 => Onward::Receiver,
-            _ => Onward::Unordered,
+            _ => Onward::Apart,
         }
     }
 
@@ -67,8 +67,9 @@ pub(super) enum Onward {
     /// The receiver takes it at once: it acts only on packets, which all arrive over this link, in
     /// order, and no other flow or link feeds the link that its ACKs take.
     Receiver,
-    /// An event takes the packet there, and other packets may have overtaken it.
-    Unordered,
+    /// As [`Onward::Event`], on a link that needs more care: its packets may overtake each other, or
+    /// its far end belongs to another thread.
+    Apart,
 }
 
 /// Beginnings of the routes of a flow in the list of steps. The reverse route follows the forward
@@ -151,18 +152,10 @@ impl Routes {
         &rest[..last.map_or(0, |last| last + 1)]
     }
 
-    /// Marks the steps over links that may reorder packets.
-    pub(super) fn mark_unordered(&mut self, hops: &[Hop]) {
-        let unordered = |step: &&mut Step| !hops[step.link() as usize].keeps_order();
-        for step in self.steps.iter_mut().filter(unordered) {
-            step.set_onward(Onward::Unordered);
-        }
-    }
-
-    /// Marks a link that may reorder from now on, in a run with an event at each link.
-    pub(super) fn mark_link_unordered(&mut self, link: u32) {
-        for step in self.steps.iter_mut().filter(|step| step.link() == link) {
-            step.set_onward(Onward::Unordered);
+    /// Marks the steps over links that are [apart](Onward::Apart).
+    pub(super) fn mark_apart(&mut self, is_apart: impl Fn(usize) -> bool) {
+        for step in self.steps.iter_mut().filter(|step| is_apart(step.link() as usize)) {
+            step.set_onward(Onward::Apart);
         }
     }
 
@@ -207,7 +200,7 @@ impl Routes {
             }
         }
         let runs_ahead = |step: Step| hops[step.link() as usize].runs_ahead();
-        let in_order = |step: Step| step.onward() != Onward::Unordered;
+        let in_order = |step: Step| step.onward() != Onward::Apart;
         let fed_by = |step: Step, feeder: Feeder| feeders[step.link() as usize] == feeder;
         for (index, flow) in flows.iter().enumerate() {
             let ways = lengths(self, *flow);

@@ -51,6 +51,25 @@ impl Sampler {
         }
     }
 
+    /// Takes the flows and links of another sampler, at the same instants, that it has seen.
+    pub(super) fn take_over(
+        &mut self,
+        other: Sampler,
+        flows: impl Fn(usize) -> bool,
+        links: impl Fn(usize) -> bool,
+    ) {
+        for (flow, series) in other.samples.cwnd.into_iter().enumerate() {
+            if flows(flow) {
+                self.samples.cwnd[flow] = series;
+            }
+        }
+        for (link, series) in other.samples.links.into_iter().enumerate() {
+            if links(link) {
+                self.samples.links[link] = series;
+            }
+        }
+    }
+
     /// The sample is complete.
     pub(super) fn next(&mut self) {
         self.samples.times.push(self.instants.take());

@@ -13,7 +13,10 @@ use windward_core::part::Words;
 use windward_core::protocols::PROTOCOLS;
 use windward_core::units::{Duration, Probability, Rate};
 
+use std::collections::BTreeSet;
+
 use super::*;
+use crate::partition::Partition;
 use crate::scenario::file::ScenarioFile;
 use crate::scenario::{FlowConfig, LinkId};
 use crate::{FlowMetrics, LinkOutcome};
@@ -1004,4 +1007,26 @@ fn golden_fingerprints() {
         lines.len() - 1,
         changed.join("\n"),
     );
+}
+
+/// Runs a scenario on up to that many threads; `None` if it cannot be divided.
+fn on_threads(scenario: &Scenario, threads: usize) -> Option<Outcome> {
+    let partition = Partition::new(scenario, threads, &[]).ok()?;
+    Some(comparable(ParallelSimulation::new(scenario, &partition).finish()))
+}
+
+#[test]
+fn threads_do_not_change_outcomes() {
+    let mut divided = BTreeSet::new();
+    for_the_whole_table(|name, protocol, scenario| {
+        let alone = run_with(scenario, Detail::Fast);
+        for threads in [2, 3] {
+            if let Some(outcome) = on_threads(scenario, threads) {
+                divided.insert(name.to_owned());
+                assert_eq!(outcome.links, alone.links, "{protocol}, {name}, {threads}");
+                assert!(outcome == alone, "{protocol}, {name}, {threads}");
+            }
+        }
+    });
+    assert_eq!(divided.len(), SCENARIOS.len(), "{divided:?}");
 }

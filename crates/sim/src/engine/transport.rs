@@ -96,6 +96,12 @@ impl Transport {
         acknowledges
     }
 
+    /// Takes the receiver of another thread's copy.
+    pub(super) fn take_receiver(&mut self, other: &mut Transport) {
+        std::mem::swap(&mut self.receiver, &mut other.receiver);
+        self.warmup.unique = other.warmup.unique;
+    }
+
     /// Notes when a transfer of fixed size is acknowledged in full.
     #[inline]
     pub(super) fn note_completion(&mut self, now: Time) {
