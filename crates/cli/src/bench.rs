@@ -6,11 +6,12 @@ use windward_sim::scenario::file::ScenarioFile;
 use serde::Serialize;
 use std::path::PathBuf;
 
-use crate::clock::CpuStopwatch;
+use crate::clock::{CpuStopwatch, Stopwatch};
 use crate::failure::Failure;
 use crate::output::{self, TextTable, si};
-use crate::run::{Observers, simulate};
+use crate::run::{Observers, simulate, simulate_on};
 use crate::scenario_args::{Changes, build};
+use crate::threads::ThreadArgs;
 
 mod counters;
 use counters::Instructions;
@@ -36,6 +37,9 @@ pub(crate) struct Args {
     /// Print one JSON array of objects
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    threads: ThreadArgs,
 }
 
 /// The reference scenario, compiled in so that the binary needs no files.
@@ -48,9 +52,11 @@ struct Measurement {
     scenario: String,
     flows: usize,
     runs: u32,
+    threads: usize,
     packet_hops: u64,
     events_per_packet_hop: f64,
-    /// CPU time of the fastest run.
+    /// Time and CPU time, of all threads, of the fastest run.
+    elapsed_s: f64,
     cpu_s: f64,
     packet_hops_per_cpu_s: f64,
     /// `null` where the processor's counters cannot be read.
@@ -63,7 +69,7 @@ struct Measurement {
 pub(crate) fn bench(args: &Args, quiet: bool) -> Result<(), Failure> {
     let mut measurements = Vec::new();
     for (name, scenario) in scenarios(args)? {
-        measurements.push(measure(name, &scenario, args.runs, quiet)?);
+        measurements.push(measure(name, &scenario, args, quiet)?);
     }
     if args.json {
         return output::print_json(&measurements);
@@ -91,23 +97,31 @@ fn scenarios(args: &Args) -> Result<Vec<(String, Scenario)>, Failure> {
 fn measure(
     name: String,
     scenario: &Scenario,
-    runs: u32,
+    args: &Args,
     quiet: bool,
 ) -> Result<Measurement, Failure> {
+    let runs = args.runs;
+    let partition = args.threads.partition(scenario, None, quiet)?;
     counters::reset_peak_memory();
-    let mut best: Option<(f64, Option<u64>)> = None;
+    let mut best: Option<(f64, f64, Option<u64>)> = None;
     let mut last = None;
     for _ in 0..runs {
         let instructions = Instructions::start();
-        let cpu = CpuStopwatch::start();
-        let (outcome, _) = simulate(scenario, Observers::default(), quiet)?;
-        let run = (cpu.seconds(), instructions.and_then(Instructions::stop));
-        if best.is_none_or(|(fastest, _)| run.0 < fastest) {
+        let (wall, cpu) = (Stopwatch::start(), CpuStopwatch::start());
+        let outcome = match &partition {
+            None => simulate(scenario, Observers::default(), quiet)?.0,
+            Some(partition) => simulate_on(scenario, partition, quiet)?,
+        };
+        // They count those of this thread.
+        let instructions = instructions.and_then(Instructions::stop);
+        let instructions = instructions.filter(|_| partition.is_none());
+        let run = (wall.elapsed().as_secs_f64(), cpu.seconds(), instructions);
+        if best.is_none_or(|(fastest, ..)| run.0 < fastest) {
             best = Some(run);
         }
         last = Some(outcome);
     }
-    let (Some((cpu_s, instructions)), Some(outcome)) = (best, last) else {
+    let (Some((elapsed_s, cpu_s, instructions)), Some(outcome)) = (best, last) else {
         return Err(Failure::Input("--runs must be at least 1".to_owned()));
     };
     // In a short scenario no packet may move, or no time pass.
@@ -116,8 +130,10 @@ fn measure(
         scenario: name,
         flows: outcome.flows.len(),
         runs,
+        threads: partition.map_or(1, |partition| partition.threads()),
         packet_hops: outcome.packet_hops,
         events_per_packet_hop: outcome.events as f64 / hops,
+        elapsed_s,
         cpu_s,
         packet_hops_per_cpu_s: outcome.packet_hops as f64 / cpu_s.max(1e-9),
         instructions_per_packet_hop: instructions.map(|n| n as f64 / hops),

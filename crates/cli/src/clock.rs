@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use cpu_time::ThreadTime;
+use cpu_time::ProcessTime;
 
 /// The day and time, as `2026-01-31 12:00 UTC`, for reports.
 pub(crate) fn today() -> String {
@@ -31,13 +31,13 @@ impl Stopwatch {
     }
 }
 
-/// CPU time of this thread since a start.
+/// CPU time of all threads since a start.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct CpuStopwatch(ThreadTime);
+pub(crate) struct CpuStopwatch(ProcessTime);
 
 impl CpuStopwatch {
     pub(crate) fn start() -> Self {
-        CpuStopwatch(ThreadTime::now())
+        CpuStopwatch(ProcessTime::now())
     }
 
     pub(crate) fn seconds(self) -> f64 {

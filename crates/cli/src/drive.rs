@@ -6,7 +6,7 @@ use windward_core::units::{Duration, Time};
 use windward_logs::pcap::PcapFile;
 use windward_logs::qlog::QlogFiles;
 use windward_sim::scenario::Parts;
-use windward_sim::{Scenario, Simulation};
+use windward_sim::{ParallelSimulation, Scenario, Simulation};
 
 use crate::clock::Stopwatch;
 use crate::failure::Failure;
@@ -17,6 +17,24 @@ use crate::signals;
 const LONG: WallTime = WallTime::from_millis(20);
 /// ... and one that is shorter than this is doubled.
 const SHORT: WallTime = WallTime::from_millis(5);
+
+/// A simulation, on any number of threads.
+pub(crate) trait Advance {
+    /// Handles every event up to and including `until`.
+    fn advance(&mut self, until: Time);
+}
+
+impl Advance for Simulation {
+    fn advance(&mut self, until: Time) {
+        Simulation::advance(self, until);
+    }
+}
+
+impl Advance for ParallelSimulation {
+    fn advance(&mut self, until: Time) {
+        ParallelSimulation::advance(self, until);
+    }
+}
 
 /// Advances one simulation.
 #[derive(Debug)]
@@ -44,7 +62,7 @@ impl Driver {
     /// part fails or gives an invalid answer.
     pub(crate) fn advance(
         &mut self,
-        sim: &mut Simulation,
+        sim: &mut impl Advance,
         until: Time,
         logs: Option<&QlogFiles>,
         pcap: Option<&PcapFile>,

@@ -83,6 +83,7 @@ mod services;
 mod shell;
 mod signals;
 mod sweep;
+mod threads;
 mod trace;
 mod tree;
 #[cfg(target_os = "linux")]

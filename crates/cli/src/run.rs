@@ -12,7 +12,8 @@ use windward_report::plot::RunChart;
 use windward_sim::output::{OutputDir, OutputFile, is_standard_output};
 use windward_sim::record::RunRecord;
 use windward_sim::trace::TraceFiles;
-use windward_sim::{Outcome, Scenario, Simulation};
+use windward_sim::partition::Partition;
+use windward_sim::{Outcome, ParallelSimulation, Scenario, Simulation};
 
 use crate::clock::CpuStopwatch;
 use crate::drive::Driver;
@@ -23,6 +24,7 @@ use crate::python::Python;
 use crate::qlog::QlogArgs;
 use crate::scenario_args::{self, ScenarioArgs};
 use crate::signals;
+use crate::threads::ThreadArgs;
 use crate::trace::TraceArgs;
 
 /// Simulate one scenario
@@ -58,6 +60,9 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     pcap: PcapArgs,
+
+    #[command(flatten)]
+    threads: ThreadArgs,
 }
 
 /// Parser of the path of a chart, which need not be UTF-8.
@@ -128,7 +133,11 @@ pub(crate) fn run(args: &Args, quiet: bool, python: &Python<'_>) -> Result<(), F
     let cpu = CpuStopwatch::start();
     let chart = plot.as_mut().map(|plot| &mut plot.chart);
     let observers = Observers { trace, chart, logs: logs.as_ref(), pcap: pcap.as_ref() };
-    let (outcome, trace) = simulate(&scenario, observers, quiet)?;
+    let partition = args.threads.partition(&scenario, observers.option(), quiet)?;
+    let (outcome, trace) = match &partition {
+        None => simulate(&scenario, observers, quiet)?,
+        Some(partition) => (simulate_on(&scenario, partition, quiet)?, None),
+    };
     let cpu_s = cpu.seconds();
     if let Some(mut out) = out {
         RunRecord::new(&outcome).write_files(&mut out)?;
@@ -162,7 +171,9 @@ pub(crate) fn run(args: &Args, quiet: bool, python: &Python<'_>) -> Result<(), F
     if args.json {
         return output::print_json(&RunRecord::new(&outcome).with_cpu_time(cpu_s));
     }
-    output::print(&summary(&scenario, &outcome, cpu_s, "simulated"))
+    let threads = partition.map_or(1, |partition| partition.threads());
+    let how = if threads > 1 { format!("simulated on {threads} threads") } else { "simulated".into() };
+    output::print(&summary(&scenario, &outcome, cpu_s, &how))
 }
 
 /// Observers of a run.
@@ -172,6 +183,32 @@ pub(crate) struct Observers<'a> {
     pub(crate) chart: Option<&'a mut RunChart>,
     pub(crate) logs: Option<&'a QlogFiles>,
     pub(crate) pcap: Option<&'a PcapFile>,
+}
+
+impl Observers<'_> {
+    /// An option that asks for one of them.
+    fn option(&self) -> Option<&'static str> {
+        let Observers { trace, chart, logs, pcap } = self;
+        let asked = [
+            (trace.is_some(), "--trace"),
+            (chart.is_some(), "--plot"),
+            (logs.is_some(), "--qlog"),
+            (pcap.is_some(), "--pcap"),
+        ];
+        asked.into_iter().find(|(is_asked, _)| *is_asked).map(|(_, option)| option)
+    }
+}
+
+/// Runs a scenario to its end on several threads.
+pub(crate) fn simulate_on(
+    scenario: &Scenario,
+    partition: &Partition,
+    quiet: bool,
+) -> Result<Outcome, Failure> {
+    let mut driver = Driver::new(scenario, scenario.duration, quiet);
+    let mut sim = ParallelSimulation::new(scenario, partition);
+    driver.advance(&mut sim, Time::ZERO + scenario.duration, None, None)?;
+    Ok(sim.finish())
 }
 
 /// Runs a scenario to its end, samples the trace and the chart, and writes logs.

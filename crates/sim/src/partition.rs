@@ -25,7 +25,7 @@ pub const MAX_THREADS: usize = 64;
 const SENDER: f64 = 5.0;
 const RECEIVER: f64 = 1.0;
 /// Work for a packet that crosses a cut, and for an exchange between threads, in packet-hops.
-const CROSSING: f64 = 3.0;
+const CROSSING: f64 = 2.0;
 const EXCHANGE: f64 = 100.0;
 /// Number of lookaheads that are tried.
 const TRIES: usize = 8;
@@ -173,6 +173,12 @@ impl Graph {
             if let (Some(back), Some(home)) = (reverse.first(), reverse.last()) {
                 ends.join(far(*last), near(*back));
                 ends.join(far(*home), near(*first));
+            }
+            // Links have no nodes of their own: the way back is taken for the way there.
+            if forward.len() == reverse.len() {
+                for (there, back) in forward.iter().zip(reverse.iter().rev()) {
+                    ends.join(far(*there), near(*back));
+                }
             }
             if stays_together(flow, links) {
                 for link in forward.iter().chain(reverse) {

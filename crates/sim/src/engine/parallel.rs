@@ -75,10 +75,15 @@ impl Border {
     }
 }
 
+/// The simulation of one thread: no cache line has parts of two.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Part(Simulation);
+
 /// A run on several threads.
 #[derive(Debug)]
 pub struct ParallelSimulation {
-    parts: Vec<Simulation>,
+    parts: Vec<Part>,
     lookahead: Duration,
     now: Time,
 }
@@ -90,7 +95,7 @@ impl ParallelSimulation {
         let sampled = scenario.sample.is_some();
         let detail = if sampled { Detail::Snapshots } else { Detail::Fast };
         let make = |me: u8| {
-            Simulation::with_border(scenario, detail, Some(Border::new(partition, me)))
+            Part(Simulation::with_border(scenario, detail, Some(Border::new(partition, me))))
         };
         let parts = std::thread::scope(|scope| {
             let threads: Vec<_> =
@@ -111,22 +116,22 @@ impl ParallelSimulation {
 
     /// Events handled so far: more than on one thread.
     pub fn events(&self) -> u64 {
-        self.parts.iter().map(Simulation::events).sum()
+        self.parts.iter().map(|part| part.0.events()).sum()
     }
 
     /// As [`Simulation::advance`].
     pub fn advance(&mut self, until: Time) {
-        let until = until.min(self.parts[0].window.until);
+        let until = until.min(self.parts[0].0.window.until);
         let exchange = Exchange::new(self.parts.len());
         let lookahead = self.lookahead;
         std::thread::scope(|scope| {
             let mut parts = self.parts.iter_mut();
             let first = parts.next();
             for part in parts {
-                scope.spawn(|| part.advance_with(&exchange, lookahead, until));
+                scope.spawn(|| part.0.advance_with(&exchange, lookahead, until));
             }
             if let Some(first) = first {
-                first.advance_with(&exchange, lookahead, until);
+                first.0.advance_with(&exchange, lookahead, until);
             }
         });
         self.now = self.now.max(until);
@@ -136,11 +141,11 @@ impl ParallelSimulation {
     /// number of events.
     pub fn finish(mut self) -> Outcome {
         self.advance(Time::NEVER);
-        let mut parts = self.parts;
-        for part in &mut parts {
+        let parts = self.parts.into_iter().map(|Part(mut part)| {
             part.network.slab = Slab::default();
-        }
-        merge(parts).finish()
+            part
+        });
+        merge(parts.collect()).finish()
     }
 }
 

@@ -5,6 +5,7 @@ mod corruption;
 mod impairments;
 mod media;
 mod misbehaviour;
+mod parallel;
 mod prague;
 mod queues;
 mod stacks;

@@ -1,0 +1,68 @@
+//! The threads of one run.
+
+use clap::value_parser;
+use windward_sim::Scenario;
+use windward_sim::partition::{MAX_THREADS, Partition};
+
+use crate::failure::Failure;
+use crate::output;
+
+/// Least cost of a scenario that is divided without being asked for, packet-hops: about a second.
+const LARGE: f64 = 1e7;
+/// Least number of its links: below, a core holds the state of all flows in its cache.
+const MANY_LINKS: usize = 4096;
+/// Least predicted gain of it.
+const WORTHWHILE: f64 = 1.2;
+
+/// The threads of one run.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct ThreadArgs {
+    /// Threads for the run, which do not change its outcome [default: 1, or one per core for many
+    /// flows]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=MAX_THREADS as i64))]
+    threads: Option<u16>,
+
+    /// Links at which --threads divides the topology, each with its opposite, in place of those
+    /// that it would choose
+    #[arg(long, value_name = "LINK,...", value_delimiter = ',', requires = "threads")]
+    cut: Vec<String>,
+}
+
+impl ThreadArgs {
+    /// The partition of the scenario; `None` for one thread, with a note if more were asked for.
+    /// `watched` names an option that looks at the run while it goes on.
+    pub(crate) fn partition(
+        &self,
+        scenario: &Scenario,
+        watched: Option<&str>,
+        quiet: bool,
+    ) -> Result<Option<Partition>, Failure> {
+        let serial = |reason: &str| {
+            if !quiet && self.threads.is_some() {
+                output::note(&format!("on one thread: {reason}"));
+            }
+            Ok(None)
+        };
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = self.threads.map_or(cores, usize::from);
+        if threads == 1 {
+            return Ok(None);
+        }
+        if let Some(option) = watched {
+            return serial(&format!("{option} looks at the whole run at each instant"));
+        }
+        if self.threads.is_none()
+            && (scenario.links.len() < MANY_LINKS || scenario.predicted_packet_hops() < LARGE)
+        {
+            return Ok(None);
+        }
+        match Partition::new(scenario, threads, &self.cut) {
+            Ok(partition) if self.threads.is_some() || partition.gain() >= WORTHWHILE => {
+                Ok(Some(partition))
+            }
+            Ok(_) => Ok(None),
+            Err(error) if self.cut.is_empty() => serial(&error.to_string()),
+            Err(error) => Err(Failure::Input(format!("--cut: {error}"))),
+        }
+    }
+}
