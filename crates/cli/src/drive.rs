@@ -13,24 +13,28 @@ use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::signals;
 
-/// A slice that takes longer than this is halved ...
-const LONG: WallTime = WallTime::from_millis(20);
-/// ... and one that is shorter than this is doubled.
-const SHORT: WallTime = WallTime::from_millis(5);
-
 /// A simulation, on any number of threads.
 pub(crate) trait Advance {
+    /// A slice that takes longer than this is halved, and one that takes less than a quarter of it
+    /// is doubled.
+    const LONG: WallTime;
+
     /// Handles every event up to and including `until`.
     fn advance(&mut self, until: Time);
 }
 
 impl Advance for Simulation {
+    const LONG: WallTime = WallTime::from_millis(20);
+
     fn advance(&mut self, until: Time) {
         Simulation::advance(self, until);
     }
 }
 
 impl Advance for ParallelSimulation {
+    /// Each slice starts threads, whose caches are empty.
+    const LONG: WallTime = WallTime::from_millis(200);
+
     fn advance(&mut self, until: Time) {
         ParallelSimulation::advance(self, until);
     }
@@ -60,9 +64,9 @@ impl Driver {
 
     /// Handles every event up to and including `until`. Fails if logs cannot be written, or if a
     /// part fails or gives an invalid answer.
-    pub(crate) fn advance(
+    pub(crate) fn advance<S: Advance>(
         &mut self,
-        sim: &mut impl Advance,
+        sim: &mut S,
         until: Time,
         logs: Option<&QlogFiles>,
         pcap: Option<&PcapFile>,
@@ -76,9 +80,9 @@ impl Driver {
             logs.map_or(Ok(()), QlogFiles::check)?;
             pcap.map_or(Ok(()), PcapFile::check)?;
             let took = slice.elapsed();
-            if took > LONG {
+            if took > S::LONG {
                 self.slice = Duration::from_ps((self.slice.as_ps() / 2).max(1));
-            } else if took < SHORT {
+            } else if took < S::LONG / 4 {
                 self.slice = self.slice.saturating_mul(2);
             }
             let share = self.now.as_secs_f64() / self.end.as_secs_f64();
