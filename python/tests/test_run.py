@@ -252,3 +252,16 @@ def test_logs_of_packets_are_written_and_change_nothing(tmp_path):
     with pytest.raises(ValueError, match="65 flows"):
         first(**{"flows.clean.count": 60}).run(qlog=tmp_path / "no")
     assert not (tmp_path / "no").exists()
+
+
+def test_threads_do_not_change_a_run():
+    alone = first().run()
+    for threads in (2, 3, 0):
+        assert first().run(threads=threads).fingerprint == alone.fingerprint
+    with pytest.warns(UserWarning, match="one thread: trace and qlog"):
+        first().run(threads=2, trace="1s")
+    at_once = {f"dumbbell.{link}.delay": "0ms" for link in ("bottleneck", "access")}
+    with pytest.warns(UserWarning, match="not divided"):
+        first(**at_once).run(threads=2)
+    with pytest.raises(ValueError, match="threads"):
+        first().run(threads=-1)

@@ -208,6 +208,7 @@ class Scenario:
         trace: _Span | None = None,
         qlog: str | PathLike[str] | None = None,
         qlog_format: Literal["current", "qvis"] = "current",
+        threads: int = 1,
         progress: Callable[[float], object] | bool | None = None,
     ) -> Run: ...
     name: Final[str]

@@ -6,39 +6,17 @@ use windward_core::units::{Duration, Time};
 use windward_logs::pcap::PcapFile;
 use windward_logs::qlog::QlogFiles;
 use windward_sim::scenario::Parts;
-use windward_sim::{ParallelSimulation, Scenario, Simulation};
+use windward_sim::{Advance, Scenario};
 
 use crate::clock::Stopwatch;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::signals;
 
-/// A simulation, on any number of threads.
-pub(crate) trait Advance {
-    /// A slice that takes longer than this is halved, and one that takes less than a quarter of it
-    /// is doubled.
-    const LONG: WallTime;
-
-    /// Handles every event up to and including `until`.
-    fn advance(&mut self, until: Time);
-}
-
-impl Advance for Simulation {
-    const LONG: WallTime = WallTime::from_millis(20);
-
-    fn advance(&mut self, until: Time) {
-        Simulation::advance(self, until);
-    }
-}
-
-impl Advance for ParallelSimulation {
-    /// Each slice starts threads, whose caches are empty.
-    const LONG: WallTime = WallTime::from_millis(200);
-
-    fn advance(&mut self, until: Time) {
-        ParallelSimulation::advance(self, until);
-    }
-}
+/// Maximum and minimum time of a slice: longer ones are halved, shorter ones doubled. Threads start
+/// anew in each slice, with empty caches, so theirs are longer.
+const TIMES: [WallTime; 2] = [WallTime::from_millis(20), WallTime::from_millis(5)];
+const TIMES_OF_THREADS: [WallTime; 2] = [WallTime::from_millis(200), WallTime::from_millis(50)];
 
 /// Advances one simulation.
 #[derive(Debug)]
@@ -64,13 +42,14 @@ impl Driver {
 
     /// Handles every event up to and including `until`. Fails if logs cannot be written, or if a
     /// part fails or gives an invalid answer.
-    pub(crate) fn advance<S: Advance>(
+    pub(crate) fn advance(
         &mut self,
-        sim: &mut S,
+        sim: &mut impl Advance,
         until: Time,
         logs: Option<&QlogFiles>,
         pcap: Option<&PcapFile>,
     ) -> Result<(), Failure> {
+        let [longest, shortest] = if sim.threads() > 1 { TIMES_OF_THREADS } else { TIMES };
         while self.now < until {
             self.check()?;
             signals::check()?;
@@ -80,9 +59,9 @@ impl Driver {
             logs.map_or(Ok(()), QlogFiles::check)?;
             pcap.map_or(Ok(()), PcapFile::check)?;
             let took = slice.elapsed();
-            if took > S::LONG {
+            if took > longest {
                 self.slice = Duration::from_ps((self.slice.as_ps() / 2).max(1));
-            } else if took < S::LONG / 4 {
+            } else if took < shortest {
                 self.slice = self.slice.saturating_mul(2);
             }
             let share = self.now.as_secs_f64() / self.end.as_secs_f64();

@@ -10,9 +10,9 @@ use windward_logs::qlog::QlogFiles;
 use windward_report::playground::{self, LOOPBACK};
 use windward_report::plot::RunChart;
 use windward_sim::output::{OutputDir, OutputFile, is_standard_output};
+use windward_sim::partition::Partition;
 use windward_sim::record::RunRecord;
 use windward_sim::trace::TraceFiles;
-use windward_sim::partition::Partition;
 use windward_sim::{Outcome, ParallelSimulation, Scenario, Simulation};
 
 use crate::clock::CpuStopwatch;
@@ -172,7 +172,8 @@ pub(crate) fn run(args: &Args, quiet: bool, python: &Python<'_>) -> Result<(), F
         return output::print_json(&RunRecord::new(&outcome).with_cpu_time(cpu_s));
     }
     let threads = partition.map_or(1, |partition| partition.threads());
-    let how = if threads > 1 { format!("simulated on {threads} threads") } else { "simulated".into() };
+    let how =
+        if threads > 1 { format!("simulated on {threads} threads") } else { "simulated".into() };
     output::print(&summary(&scenario, &outcome, cpu_s, &how))
 }
 

@@ -1,14 +1,17 @@
 //! `windward.Scenario`.
 
+use std::ffi::CString;
 use std::path::Path;
 use std::sync::Arc;
 
-use pyo3::exceptions::{PyKeyError, PyTypeError};
+use pyo3::exceptions::{PyKeyError, PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use windward_core::units::Time;
 use windward_logs::qlog::{self, QlogError, QlogFiles, QlogOptions};
 use windward_report::plot::RunChart;
+use windward_sim::ParallelSimulation;
+use windward_sim::partition::Partition;
 use windward_sim::scenario::Traffic;
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::stack::Stacks;
@@ -161,6 +164,7 @@ impl Scenario {
         seed: Option<u64>,
         trace: Option<&Bound<'_, PyAny>>,
         qlog: Option<(&std::path::Path, qlog::Format)>,
+        threads: usize,
         progress: &Progress<'_>,
     ) -> PyResult<Run> {
         let scenario = self.seeded(seed);
@@ -175,6 +179,14 @@ impl Scenario {
         let slices = self.slices(py);
         let end = Time::ZERO + scenario.duration;
         let tell = |now: Time| progress.tell(now.as_secs_f64() / end.as_secs_f64());
+        if let Some(partition) =
+            partition(py, &scenario, threads, trace.is_some() || logs.is_some())?
+        {
+            let mut sim = py.detach(|| ParallelSimulation::new(&scenario, &partition));
+            slices.advance(py, &mut sim, end, tell)?;
+            let outcome = py.detach(|| sim.finish());
+            return Ok(Run::new(outcome, None, Chart::Rates(scenario)));
+        }
         let Some(interval) = trace else {
             let make = |s: &_| observed(s).unwrap_or_else(|| windward_sim::Simulation::new(s));
             let mut sim = self.begin(py, &scenario, make)?;
@@ -217,6 +229,31 @@ fn stacks() -> Stacks {
     return windward_cli::stacks().with(windward_net::port::Ports::new());
     #[cfg(not(target_os = "linux"))]
     windward_cli::stacks()
+}
+
+/// The partition of a run on that many threads, 0 for one per core; warns if it has one after all.
+fn partition(
+    py: Python<'_>,
+    scenario: &windward_sim::Scenario,
+    threads: usize,
+    is_watched: bool,
+) -> PyResult<Option<Partition>> {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = if threads == 0 { cores() } else { threads };
+    if threads == 1 {
+        return Ok(None);
+    }
+    let reason = if is_watched {
+        "trace and qlog look at the whole run at each instant".to_owned()
+    } else {
+        match py.detach(|| Partition::new(scenario, threads, &[])) {
+            Ok(partition) => return Ok(Some(partition)),
+            Err(error) => error.to_string(),
+        }
+    };
+    let message = CString::new(format!("the run is on one thread: {reason}"))?;
+    PyErr::warn(py, &py.get_type::<PyUserWarning>(), &message, 1)?;
+    Ok(None)
 }
 
 /// Refuses to simulate a scenario whose packets come from programs.
@@ -345,9 +382,12 @@ impl Scenario {
     ///         ``FLOW.receiver.sqlog`` and ``FLOW.network.sqlog``, as ``windward run --qlog``
     ///         writes them. None writes no logs.
     ///     qlog_format: ``"current"``, the current drafts, or ``"qvis"``, qlog 0.3.
+    ///     threads: Threads for this run, which do not change its outcome; 0 means one per core.
+    ///         Several pay for thousands of flows. A run that cannot be divided warns and has one.
     ///     progress: Called at intervals with the share done, 0 to 1. True draws a bar with tqdm.
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it so")]
-    #[pyo3(signature = (seed=None, *, trace=None, qlog=None, qlog_format="current", progress=None))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
+    #[pyo3(signature = (seed=None, *, trace=None, qlog=None, qlog_format="current", threads=1, progress=None))]
     fn run(
         &self,
         py: Python<'_>,
@@ -355,6 +395,7 @@ impl Scenario {
         trace: Option<&Bound<'_, PyAny>>,
         qlog: Option<std::path::PathBuf>,
         qlog_format: &str,
+        #[pyo3(from_py_with = amount::threads)] threads: u16,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Run> {
         let format = match qlog_format {
@@ -367,7 +408,7 @@ impl Scenario {
         };
         let logs = qlog.as_deref().map(|dir| (dir, format));
         let progress = Progress::new(py, progress, "run")?;
-        progress.close(self.simulate(py, seed, trace, logs, &progress))
+        progress.close(self.simulate(py, seed, trace, logs, threads.into(), &progress))
     }
 
     /// Name in errors: the path of the file, or ``scenario``.

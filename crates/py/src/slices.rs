@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use windward_core::units::{Duration, Time};
-use windward_sim::Simulation;
+use windward_sim::Advance;
 
 use crate::parts::{self, Aside};
 
@@ -33,13 +33,15 @@ impl Slices {
     pub(crate) fn advance(
         self,
         py: Python<'_>,
-        sim: &mut Simulation,
+        sim: &mut impl Advance,
         until: Time,
         mut then: impl FnMut(Time) -> PyResult<()>,
     ) -> PyResult<()> {
         let _aside = Aside::put();
+        // Threads start anew in each slice, with empty caches.
+        let slice = self.slice.saturating_mul(if sim.threads() > 1 { 10 } else { 1 });
         loop {
-            let next = until.min(sim.now() + self.slice);
+            let next = until.min(sim.now() + slice);
             if self.holds {
                 sim.advance(next);
             } else {

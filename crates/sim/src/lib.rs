@@ -64,8 +64,8 @@ pub mod trace;
 
 pub use delays::Delays;
 pub use engine::{
-    ChangeError, FlowSnapshot, LinkChange, LinkSnapshot, Loss, LossCause, Observer, OnWire,
-    ParallelSimulation, Simulation, run,
+    Advance, ChangeError, FlowSnapshot, LinkChange, LinkSnapshot, Loss, LossCause, Observer,
+    OnWire, ParallelSimulation, Simulation, run,
 };
 pub use outcome::{
     FlowMetrics, FlowOutcome, GroupOutcome, LinkOutcome, LinkSamples, Outcome, PhaseOutcome, Row,

@@ -97,7 +97,14 @@ impl Partition {
         }
         let lookaheads = match cut {
             [] => graph.lookaheads(),
-            _ => graph.edges.iter().filter(|edge| edge.is_cuttable).map(|e| e.delay).min().into_iter().collect(),
+            _ => graph
+                .edges
+                .iter()
+                .filter(|edge| edge.is_cuttable)
+                .map(|e| e.delay)
+                .min()
+                .into_iter()
+                .collect(),
         };
         let threads = threads.min(MAX_THREADS);
         let total: f64 = graph.loads.iter().sum();

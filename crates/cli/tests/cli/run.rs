@@ -302,3 +302,34 @@ fn what_crosses_links_is_captured() {
     refused(&["--pcap", "x", "--pcap-links", "botleneck"], "did you mean bottleneck?");
     refused(&["--pcap-links", "bottleneck"], "--pcap");
 }
+
+#[test]
+fn threads_change_nothing_and_say_why_they_are_not_used() {
+    let sandbox = Sandbox::new(SMALL);
+    let alone = run_json(&sandbox, &[]);
+    for more in [&["--threads", "2"][..], &["--threads", "2", "--cut", "bottleneck"]] {
+        let mut outcome = run_json(&sandbox, more);
+        for key in ["cpu_s", "events"] {
+            outcome[key] = alone[key].clone();
+        }
+        assert_eq!(outcome, alone, "{more:?}");
+    }
+    let scenario = sandbox.scenario();
+    let run = |more: &[&str]| {
+        let output = command(["run"]).arg(&scenario).args(more).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout.clone()).unwrap(), stderr(&output))
+    };
+    let (status, text, notes) = run(&["--threads", "2"]);
+    assert_eq!((status, notes.as_str()), (Some(0), ""));
+    assert!(text.starts_with("2 s simulated on 2 threads"), "{text}");
+    let plot = sandbox.path("run.svg");
+    let (status, text, notes) = run(&["--threads", "2", "--plot", plot.to_str().unwrap()]);
+    assert!(status == Some(0) && text.starts_with("2 s simulated, "), "{text}");
+    assert!(notes.contains("on one thread: --plot looks at the whole run"), "{notes}");
+    let (status, _, error) = run(&["--threads", "2", "--cut", "nowhere->there"]);
+    assert_eq!(status, Some(2));
+    assert!(error.contains("--cut: no link is named nowhere->there"), "{error}");
+    for wrong in [&["--threads", "0"][..], &["--threads", "65"], &["--cut", "bottleneck"]] {
+        assert_eq!(run(wrong).0, Some(2), "{wrong:?}");
+    }
+}

@@ -69,7 +69,13 @@ impl Border {
         let Slot { flow, step, packet } = &mut slab[id];
         let packet = std::mem::take(packet);
         let [_, far] = self.ends[link as usize];
-        self.outboxes[usize::from(far)].push(Message { link, at, flow: *flow, step: *step, packet });
+        self.outboxes[usize::from(far)].push(Message {
+            link,
+            at,
+            flow: *flow,
+            step: *step,
+            packet,
+        });
         self.first = self.first.min(at);
         slab.give_back(id);
     }
@@ -109,18 +115,59 @@ impl ParallelSimulation {
         ParallelSimulation { parts, lookahead: partition.lookahead, now: Time::ZERO }
     }
 
-    /// Virtual time reached so far.
-    pub fn now(&self) -> Time {
-        self.now
-    }
-
     /// Events handled so far: more than on one thread.
     pub fn events(&self) -> u64 {
         self.parts.iter().map(|part| part.0.events()).sum()
     }
 
-    /// As [`Simulation::advance`].
-    pub fn advance(&mut self, until: Time) {
+    /// Runs to the end, and returns the outcome: that of [`Simulation::finish`], with another
+    /// number of events.
+    pub fn finish(mut self) -> Outcome {
+        self.advance(Time::NEVER);
+        let parts = self.parts.into_iter().map(|Part(mut part)| {
+            part.network.slab = Slab::default();
+            part
+        });
+        merge(parts.collect()).finish()
+    }
+}
+
+/// A simulation on any number of threads.
+pub trait Advance: Send {
+    /// Virtual time reached so far.
+    fn now(&self) -> Time;
+
+    /// Number of threads that advance it.
+    fn threads(&self) -> usize;
+
+    /// Handles every event up to and including `until`, but none after the end of the scenario.
+    fn advance(&mut self, until: Time);
+}
+
+impl Advance for Simulation {
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    fn threads(&self) -> usize {
+        1
+    }
+
+    fn advance(&mut self, until: Time) {
+        Simulation::advance(self, until);
+    }
+}
+
+impl Advance for ParallelSimulation {
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    fn threads(&self) -> usize {
+        self.parts.len()
+    }
+
+    fn advance(&mut self, until: Time) {
         let until = until.min(self.parts[0].0.window.until);
         let exchange = Exchange::new(self.parts.len());
         let lookahead = self.lookahead;
@@ -135,17 +182,6 @@ impl ParallelSimulation {
             }
         });
         self.now = self.now.max(until);
-    }
-
-    /// Runs to the end, and returns the outcome: that of [`Simulation::finish`], with another
-    /// number of events.
-    pub fn finish(mut self) -> Outcome {
-        self.advance(Time::NEVER);
-        let parts = self.parts.into_iter().map(|Part(mut part)| {
-            part.network.slab = Slab::default();
-            part
-        });
-        merge(parts.collect()).finish()
     }
 }
 
@@ -262,7 +298,7 @@ impl Rendezvous {
         }
     }
 
-    /// Waits for all threads. Returns false if one has failed.
+    /// Waits for all threads. Returns false if one has failed and will not come.
     fn wait(&self) -> bool {
         let generation = self.generation.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
@@ -271,15 +307,13 @@ impl Rendezvous {
             self.generation.store(generation + 1, Ordering::Release);
             drop(guard);
             self.turn.notify_all();
-            return !self.has_failed.load(Ordering::Acquire);
+            return true;
         }
-        let goes_on = || {
-            self.generation.load(Ordering::Acquire) != generation
-                || self.has_failed.load(Ordering::Acquire)
-        };
+        let all_came = || self.generation.load(Ordering::Acquire) != generation;
+        let goes_on = || all_came() || self.has_failed.load(Ordering::Acquire);
         for _ in 0..self.patience {
             if goes_on() {
-                return !self.has_failed.load(Ordering::Acquire);
+                return all_came();
             }
             std::hint::spin_loop();
         }
@@ -287,7 +321,7 @@ impl Rendezvous {
         while !goes_on() {
             guard = self.turn.wait(guard).unwrap_or_else(PoisonError::into_inner);
         }
-        !self.has_failed.load(Ordering::Acquire)
+        all_came()
     }
 }
 
@@ -372,4 +406,28 @@ fn merge_flow(parts: &mut [Simulation], flow: usize) {
 /// Two different parts.
 fn pair(parts: &mut [Simulation], a: usize, b: usize) -> [&mut Simulation; 2] {
     parts.get_disjoint_mut([a, b]).expect("two parts of the partition")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_waits_for_a_thread_that_panics() {
+        for patience in [0, 1_000_000] {
+            let mut rendezvous = Rendezvous::new(2);
+            rendezvous.patience = patience;
+            let rendezvous = &rendezvous;
+            std::thread::scope(|scope| {
+                let other = scope.spawn(|| {
+                    let _guard = Leaves(rendezvous);
+                    assert!(rendezvous.wait(), "both are there");
+                    std::panic::resume_unwind(Box::new("as a test"));
+                });
+                assert!(rendezvous.wait());
+                assert!(!rendezvous.wait(), "the other one is gone");
+                assert!(other.join().is_err());
+            });
+        }
+    }
 }

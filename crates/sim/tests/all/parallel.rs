@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use windward_core::units::Time;
 use windward_sim::partition::{Partition, PartitionError};
 use windward_sim::scenario::file::ScenarioFile;
-use windward_sim::{Outcome, ParallelSimulation, Scenario};
+use windward_sim::{Advance, Outcome, ParallelSimulation, Scenario};
 
 use super::{build, changed};
 
@@ -127,10 +127,7 @@ fn a_partition_balances_the_load_and_obeys_names() {
     let scenario = build(TWO);
     let named = cut(&scenario, 2, &["bottleneck"]);
     assert_eq!(named, Ok(vec!["bottleneck".to_owned(), "bottleneck-reverse".to_owned()]));
-    assert_eq!(
-        cut(&scenario, 2, &["no-link"]),
-        Err(PartitionError::Unknown("no-link".to_owned()))
-    );
+    assert_eq!(cut(&scenario, 2, &["no-link"]), Err(PartitionError::Unknown("no-link".to_owned())));
     let at_once = [("dumbbell.access.delay", "0ms"), ("dumbbell.bottleneck.delay", "0ms")];
     let at_once = changed(TWO, &at_once);
     assert_eq!(cut(&at_once, 2, &[]), Err(PartitionError::Indivisible));
