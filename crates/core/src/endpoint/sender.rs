@@ -892,8 +892,15 @@ impl Sender {
 
     /// Records whether the application is the limit although the window has room, when nothing can
     /// be sent (the draft's CheckIfApplicationLimited).
-    #[inline]
+    #[inline(always)]
     fn check_application_limit(&mut self) {
+        if self.estimators.delivery_rate.is_some() {
+            self.check_rate_limit();
+        }
+    }
+
+    #[inline(never)]
+    fn check_rate_limit(&mut self) {
         let Some(rate) = &mut self.estimators.delivery_rate else { return };
         let in_flight = self.recovery.in_flight(&self.seqs);
         let has_room = in_flight < self.window.cwnd() as u64;

@@ -172,7 +172,7 @@ impl<S: Scheme> Timed<S> {
 }
 
 impl<S: Scheme> Recovery for Timed<S> {
-    #[inline]
+    #[inline(always)]
     fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut RecoveryReport) {
         if acked.newly() > 0 {
             self.resets_in_a_row = 0;
