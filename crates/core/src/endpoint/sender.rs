@@ -596,6 +596,7 @@ impl Sender {
     }
 
     /// Handles the timers that are due.
+    #[inline]
     pub fn on_timer(&mut self, now: Time) {
         self.integrate(now);
         if let Some(pacer) = self.pacer() {
@@ -606,6 +607,7 @@ impl Sender {
         }
     }
 
+    #[inline(never)]
     fn on_recovery_timer(&mut self, now: Time) {
         if self.recovery.means_silence(now) {
             self.estimators.on_silence(now);

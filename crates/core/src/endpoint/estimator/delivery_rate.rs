@@ -189,6 +189,7 @@ impl DeliveryRate {
 
     /// Ends the handling of an acknowledgment or a timer. Returns the sample, if there is one.
     /// `oldest` is the first transmission in flight, and `in_flight` their number.
+    #[inline(always)]
     pub fn finish(
         &mut self,
         now: Time,

@@ -124,7 +124,7 @@ impl<S: Scheme> RecoveryPart for Timed<S> {
 
 impl<S: Scheme> Timed<S> {
     /// Restarts the timers after an acknowledgment.
-    #[inline]
+    #[inline(always)]
     fn restart(&mut self, seqs: &Sequences, acked: &Acked<'_>, finding: Finding) {
         if seqs.outstanding() == 0 {
             self.recovery_timer = Time::NEVER;

@@ -107,14 +107,17 @@ impl Part for XcpRouter {
 }
 
 impl Router for XcpRouter {
+    #[inline]
     fn on_arrival(&mut self, now: Time, _: &Backlog<'_>, packet: &mut Packet) -> bool {
         self.count(now, packet);
         false
     }
+    #[inline]
     fn on_departure(&mut self, now: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool {
         self.grant(now, packet, queue.bytes + u64::from(packet.size));
         false
     }
+    #[inline]
     fn next_timer(&self) -> Time {
         self.next_end()
     }
@@ -222,6 +225,7 @@ impl XcpRouter {
 
     /// Counts a packet that arrives, even if the queue drops it. All traffic counts as input; only
     /// XCP packets determine the interval and the shares (draft section 4.2).
+    #[inline]
     pub fn count(&mut self, now: Time, packet: &Packet) {
         if self.asleep {
             self.wake(now, true);
@@ -237,6 +241,7 @@ impl XcpRouter {
     }
 
     /// Writes the grant into a packet that leaves the queue; `queue_bytes` includes it.
+    #[inline]
     pub fn grant(&mut self, now: Time, packet: &mut Packet, queue_bytes: u64) {
         if self.asleep {
             self.wake(now, false);
