@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use crate::clock::{CpuStopwatch, Stopwatch};
 use crate::failure::Failure;
 use crate::output::{self, TextTable, si};
+use crate::memory;
 use crate::run::{Observers, simulate, simulate_on};
 use crate::scenario_args::{Changes, build};
 use crate::threads::ThreadArgs;
@@ -79,8 +80,8 @@ pub(crate) fn bench(args: &Args, quiet: bool) -> Result<(), Failure> {
 
 fn scenarios(args: &Args) -> Result<Vec<(String, Scenario)>, Failure> {
     if let Some(path) = &args.file {
-        let scenario =
-            build(&args.changes.of(ScenarioFile::read(path)?.with_stacks(&crate::stacks()))?)?;
+        let file = ScenarioFile::read(path)?.with_stacks(&crate::stacks());
+        let scenario = build(&args.changes.of(file.within(memory::free()))?)?;
         return Ok(vec![(path.display().to_string(), scenario)]);
     }
     REFERENCE_FLOWS

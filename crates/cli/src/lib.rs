@@ -54,6 +54,7 @@ mod modes;
 #[cfg(target_os = "linux")]
 mod moment;
 mod native;
+pub mod memory;
 mod output;
 mod pages;
 mod pcap;

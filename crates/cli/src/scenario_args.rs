@@ -8,6 +8,7 @@ use windward_sim::Scenario;
 use windward_sim::scenario::file::ScenarioFile;
 
 use crate::failure::Failure;
+use crate::memory;
 use crate::output;
 
 /// Changes to a scenario, in the order in which they are made.
@@ -43,7 +44,8 @@ pub(crate) struct ScenarioArgs {
 impl ScenarioArgs {
     /// The file with the changes.
     pub(crate) fn read(&self) -> Result<ScenarioFile, Failure> {
-        self.changes.of(ScenarioFile::read(&self.file)?.with_stacks(&crate::stacks()))
+        let file = ScenarioFile::read(&self.file)?.with_stacks(&crate::stacks());
+        self.changes.of(file.within(memory::free()))
     }
 }
 

@@ -69,6 +69,8 @@ pub struct ScenarioFile {
     stacks: Stacks,
     /// Protocols of the caller, in addition to the protocol table.
     protocols: Arc<[Protocol]>,
+    /// Memory for a run, bytes, if it is known.
+    memory: Option<u64>,
 }
 
 /// True if a top-level key is not of another reader.
@@ -142,7 +144,7 @@ impl ScenarioFile {
         }
         let document = Document::parse(name, text)?;
         let (traces, stacks, protocols) = (Arc::default(), Stacks::none(), Arc::default());
-        Ok(ScenarioFile { document, traces, stacks, protocols })
+        Ok(ScenarioFile { document, traces, stacks, protocols, memory: None })
     }
 
     /// The same file, in which protocols of flows may name these stacks. Without this call, they
@@ -150,6 +152,13 @@ impl ScenarioFile {
     #[must_use]
     pub fn with_stacks(self, stacks: &Stacks) -> Self {
         ScenarioFile { stacks: stacks.clone(), ..self }
+    }
+
+    /// The same file, with that many bytes of memory for a run: a scenario whose flows and links
+    /// need more is an error, before it takes them.
+    #[must_use]
+    pub fn within(self, memory: Option<u64>) -> Self {
+        ScenarioFile { memory, ..self }
     }
 
     /// The same file, which may name these protocols as well as rows of the table; they take
@@ -277,8 +286,12 @@ impl ScenarioFile {
     /// # Errors
     /// The first unknown, missing or invalid setting.
     pub fn build(&self) -> Result<Scenario, ScenarioError> {
-        let given =
-            Given { traces: &self.traces, stacks: &self.stacks, protocols: &self.protocols };
+        let given = Given {
+            traces: &self.traces,
+            stacks: &self.stacks,
+            protocols: &self.protocols,
+            memory: self.memory,
+        };
         build::build(&self.document.root(KEYS)?, given)
     }
 

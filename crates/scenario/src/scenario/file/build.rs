@@ -93,6 +93,10 @@ fn groups_of_flows() -> TomlType {
     }
 }
 
+/// Memory of a flow with four links of its own, from the text to the outcome, without packets,
+/// bytes: a million take 2.84 GB.
+const BYTES_OF_FLOW: u64 = 2800;
+
 /// The scenario of a file whose keys were checked.
 pub(super) fn build(root: &Section<'_>, given: Given<'_>) -> Result<Scenario> {
     let keys = FileKeys::read(root)?;
@@ -227,6 +231,19 @@ fn groups<'a>(root: &Section<'a>, keys: &FileKeys<'a>, given: Given<'_>) -> Resu
             return Err(group.section.error("two groups have this name"));
         }
         count += group.count;
+        let needs = count as u64 * BYTES_OF_FLOW;
+        if let Some(memory) = given.memory.filter(|memory| needs > *memory) {
+            let mb = |bytes: u64| bytes.div_ceil(1_000_000);
+            return Err(group
+                .section
+                .error(format!(
+                    "the {count} flows up to this group need about {} MB of memory, and {} MB are \
+                     free",
+                    mb(needs),
+                    mb(memory)
+                ))
+                .with_help("fewer flows, or a machine with more memory"));
+        }
         if count > MAX_FLOWS {
             return Err(group
                 .section
