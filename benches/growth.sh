@@ -6,11 +6,11 @@
 #
 # Two topologies: one bottleneck, each flow with access links of its own; and twenty bottlenecks in
 # a row that half of the flows cross, while the others cross one each. Each flow has 1 Mbit/s and
-# two packets of queue, for any number of flows. The length of a run for HOPS (four times as many over
-# twenty bottlenecks) is found by trial, since flows start within 24 ms and send little at first; the
-# column of hops has the actual number. The time of a run of a microsecond is the time to set up, and
-# is subtracted from the others. Rounds go through all sizes in turn. Memory is the peak of the
-# process above that with ten flows, including the scenario, the packets in flight and the outcome.
+# two packets of queue, for any number of flows. Flows start within 24 ms. Their slow start is over
+# after 0.2 seconds over one bottleneck, which a run of its own measures and which is subtracted,
+# with all set-up: the flows are in the same phase at every size. Rounds go through all sizes in turn. Memory is the peak
+# of the process above that with ten flows, including the scenario, the packets in flight and the
+# outcome.
 #
 # FLOWS names other numbers of flows. WINDWARD names another binary than target/release/windward,
 # which is built if it is not given.
@@ -28,11 +28,11 @@ from typing import NamedTuple
 rounds, hops = int(sys.argv[1]), int(sys.argv[2])
 SIZES = [int(n) for n in os.environ.get("FLOWS", "10 100 1000 10000 100000").split()]
 BOTTLENECKS = 20
-# By bottleneck: its delay, the multiple of HOPS, and the links that a packet and its
-# acknowledgment cross on average, for a first guess.
-TOPOLOGIES = {"one bottleneck": ("10ms", 1, 6), "parking lot": ("1ms", 4, 25)}
-# Tolerance of HOPS.
-TOLERANCE = 0.03
+# By topology: the delay of a bottleneck, and the links that a packet and its acknowledgment cross
+# on average.
+TOPOLOGIES = {"one bottleneck": ("10ms", 6), "parking lot": ("1ms", 25)}
+# Time until slow start is over.
+SETTLED = 0.2
 COMMON = """protocol = "sack"
 packet_size = 1000
 start = ["0s", "24ms"]
@@ -72,51 +72,40 @@ def measure(topology, flows, seconds):
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
         file.write(scenario(topology, flows, seconds))
         file.flush()
-        command = [os.environ["WINDWARD"], "bench", file.name, "--runs", "1", "--json", "--quiet"]
+        command = [os.environ["WINDWARD"], "bench", file.name, "--runs", "1", "--threads", "1",
+                   "--json", "--quiet"]
         text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     (result,) = json.loads(text)
     return Run(result["packet_hops"], result["cpu_s"], result["peak_memory_bytes"])
 
 
 def length(topology, flows):
-    """The seconds in which the flows make the packet-hops wanted."""
-    _, times, per_packet = TOPOLOGIES[topology]
-    wanted = hops * times
-    seconds = wanted / per_packet * 8000 / (flows * 10**6)
-    before = (0.0, 0)
-    for _ in range(8):
-        made = measure(topology, flows, seconds).hops
-        if abs(made / wanted - 1) <= TOLERANCE:
-            return seconds
-        # Along the line through this run and the one before.
-        slope = (made - before[1]) / (seconds - before[0])
-        before = (seconds, made)
-        guess = seconds + (wanted - made) / slope if slope > 0 else 2 * seconds
-        seconds = min(max(guess, seconds / 4), 4 * seconds)
-    sys.exit(f"{topology}, {flows} flows: no length found for {wanted} packet-hops")
+    """The seconds in which settled flows make the packet-hops wanted: each sends 125 packets/s. A
+    difference that is short beside the start would be noise."""
+    return SETTLED + max(hops / (flows * 125 * TOPOLOGIES[topology][1]), SETTLED / 2)
 
 
 print(f"{rounds} rounds; medians")
-print("| topology       |  flows | simulated s | M hops | set-up s | ns per packet-hop | ratio "
+print("| topology       |  flows | simulated s | M hops | ns per packet-hop | ratio "
       "| bytes per flow |")
-print("|:---------------|-------:|------------:|-------:|---------:|------------------:|------:"
+print("|:---------------|-------:|------------:|-------:|------------------:|------:"
       "|---------------:|")
 for topology in TOPOLOGIES:
-    lengths = {flows: length(topology, flows) for flows in SIZES}
     runs = {flows: [] for flows in SIZES}
-    starts = {flows: [] for flows in SIZES}
     for _ in range(rounds):
         for flows in SIZES:
-            starts[flows].append(measure(topology, flows, 1e-6).cpu)
-            runs[flows].append(measure(topology, flows, lengths[flows]))
-    base_memory = statistics.median(run.memory for run in runs[SIZES[0]])
+            start = measure(topology, flows, SETTLED)
+            runs[flows].append((start, measure(topology, flows, length(topology, flows))))
+    base_memory = statistics.median(run.memory for _, run in runs[SIZES[0]])
     base = None
     for flows, results in runs.items():
-        start = statistics.median(starts[flows])
-        cost = statistics.median((run.cpu - start) / run.hops * 1e9 for run in results)
+        cost = statistics.median(
+            (run.cpu - start.cpu) / (run.hops - start.hops) * 1e9 for start, run in results)
         base = base or cost
-        memory = statistics.median(run.memory for run in results) - base_memory
+        memory = statistics.median(run.memory for _, run in results) - base_memory
         each = f"{memory / flows:14.0f}" if flows >= 1000 else f"{'':14}"
-        print(f"| {topology:14} | {flows:6} | {lengths[flows]:11.3f} | {results[0].hops / 1e6:6.1f} "
-              f"| {start:8.3f} | {cost:17.1f} | {cost / base:5.2f} | {each} |", flush=True)
+        start, run = results[0]
+        print(f"| {topology:14} | {flows:6} | {length(topology, flows):11.3f} "
+              f"| {(run.hops - start.hops) / 1e6:6.1f} | {cost:17.1f} | {cost / base:5.2f} "
+              f"| {each} |", flush=True)
 PYTHON

@@ -32,6 +32,7 @@ CASES = {
     "westwood-10": (DUMBBELL, {"flows.bulk.protocol": "westwood"}, (1, 1.5)),
     "xcp-10": (DUMBBELL, {"flows.bulk.protocol": "xcp"}, (1, 1.5)),
     "bbr-10": (DUMBBELL, {"flows.bulk.protocol": "bbr"}, (1, 1.5)),
+    "upwind-10": (DUMBBELL, {"flows.bulk.protocol": "upwind"}, (1, 1.5)),
     "lr-newreno": (LR, {"flows.*.protocol": "newreno", "warmup": "0s"}, (60, 120)),
 }
 

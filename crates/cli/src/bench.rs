@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use crate::clock::{CpuStopwatch, Stopwatch};
 use crate::failure::Failure;
-use crate::output::{self, TextTable, si};
 use crate::memory;
+use crate::output::{self, TextTable, si};
 use crate::run::{Observers, simulate, simulate_on};
 use crate::scenario_args::{Changes, build};
 use crate::threads::ThreadArgs;

@@ -50,11 +50,11 @@ mod linux_only;
 mod list;
 #[cfg(target_os = "linux")]
 mod live;
+pub mod memory;
 mod modes;
 #[cfg(target_os = "linux")]
 mod moment;
 mod native;
-pub mod memory;
 mod output;
 mod pages;
 mod pcap;

@@ -294,7 +294,7 @@ pub(super) struct Books {
     passed_bytes: u64,
     /// Sum of waiting times; divided by the length of the window, the mean queue (Little's law).
     waited: Duration,
-    /// Of those that lie outside the measured window in part; made with the first of them.
+    /// Counts of those that lie outside the measured window in part; made with the first of them.
     partly: Option<Box<Partly>>,
     /// Counts of the other packets; made with the first of them.
     rest: Option<Box<Rest>>,

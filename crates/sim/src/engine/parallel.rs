@@ -194,7 +194,7 @@ impl Simulation {
         let _guard = Leaves(&exchange.rendezvous);
         let mut round = 0;
         loop {
-            // An event that is already entered comes first: messages of the last window follow it.
+            // The messages of a window are entered before the next one begins.
             let Some(start) = self.exchange(exchange, me, round) else { return };
             round += 1;
             if start > until {

@@ -67,8 +67,8 @@ pub(super) enum Onward {
     /// The receiver takes it at once: it acts only on packets, which all arrive over this link, in
     /// order, and no other flow or link feeds the link that its ACKs take.
     Receiver,
-    /// As [`Onward::Event`], on a link that needs more care: its packets may overtake each other, or
-    /// its far end belongs to another thread.
+    /// As [`Onward::Event`], on a link that needs more care: packets may overtake each other on it,
+    /// or its far end belongs to another thread.
     Apart,
 }
 

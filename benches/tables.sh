@@ -1,0 +1,19 @@
+#!/bin/sh
+# All tables of docs/performance.md but that of emulation, on one machine in one session: about
+# twenty minutes. Needs ns2 and valgrind (Debian packages) and an idle machine.
+#
+#     benches/tables.sh
+set -eu
+cd "$(dirname "$0")/.."
+cargo build --release -q -p windward
+WINDWARD="$PWD/${CARGO_TARGET_DIR:-target}/release/windward"
+export WINDWARD
+floor=$(mktemp)
+trap 'rm -f "$floor"' EXIT
+rustc -O benches/floor.rs -o "$floor"
+benches/instructions.sh
+benches/ns2-speed.sh 5
+benches/protocols.sh 7 newreno westwood xcp bbr upwind
+benches/growth.sh 3
+"$floor"
+benches/threads.sh 7
