@@ -20,11 +20,19 @@ pub fn free() -> Option<u64> {
     let group = groups.lines().find_map(|line| line.strip_prefix("0::/"));
     let group = group.map(|path| Path::new("/sys/fs/cgroup").join(path));
     let of_groups = group.iter().flat_map(|path| path.ancestors()).map_while(|path| {
-        let number = |file: &str| -> Option<u64> {
-            fs::read_to_string(path.join(file)).ok()?.trim().parse().ok()
+        let read = |file: &str| fs::read_to_string(path.join(file)).ok();
+        let number = |file: &str| -> Option<u64> { read(file)?.trim().parse().ok() };
+        let free = || {
+            // The cache of files is given back for the asking.
+            let stat = read("memory.stat").unwrap_or_default();
+            let cached = stat.lines().filter_map(|line| {
+                let (key, bytes) = line.split_once(' ')?;
+                matches!(key, "active_file" | "inactive_file").then(|| bytes.parse::<u64>().ok())?
+            });
+            let used = number("memory.current")?.saturating_sub(cached.sum());
+            Some(number("memory.max")?.saturating_sub(used))
         };
-        let is_group = path.starts_with("/sys/fs/cgroup");
-        is_group.then(|| Some(number("memory.max")?.saturating_sub(number("memory.current")?)))
+        path.starts_with("/sys/fs/cgroup").then(free)
     });
     of_groups.flatten().chain(available).chain(space).min()
 }

@@ -11,10 +11,10 @@ use crate::{memory, output};
 const LARGE: f64 = 1e7;
 /// Least number of its links: below, a core holds the state of all flows in its cache.
 const MANY_LINKS: usize = 4096;
-/// Memory of a flow and its links on each thread, bytes.
-const BYTES_OF_FLOW: usize = 2000;
 /// Least predicted gain of it.
 const WORTHWHILE: f64 = 1.2;
+/// Memory of a flow and its links on each thread, bytes.
+const BYTES_OF_FLOW: usize = 2000;
 
 /// The threads of one run.
 #[derive(Debug, Default, clap::Args)]

@@ -86,9 +86,7 @@ impl Network {
         }
     }
 
-    /// Puts a packet on the wire of a link that is [apart](Onward::Apart).
-    ///
-    /// [`Onward::Apart`]: super::route::Onward::Apart
+    /// Puts a packet on the wire of a link that is [apart](super::route::Onward::Apart).
     #[cold]
     pub(super) fn put_apart(
         &mut self,
