@@ -2,7 +2,7 @@
 //! number of cache lines at random places that each event reads and writes, fetched ahead by the
 //! processor alone. Prints nanoseconds per event.
 //!
-//! `rustc -O benches/floor.rs -o /tmp/floor && /tmp/floor`
+//! `rustc -O benches/floor.rs -o target/floor && target/floor`
 
 use std::time::Instant;
 

@@ -81,7 +81,7 @@ pub(crate) fn bench(args: &Args, quiet: bool) -> Result<(), Failure> {
 fn scenarios(args: &Args) -> Result<Vec<(String, Scenario)>, Failure> {
     if let Some(path) = &args.file {
         let file = ScenarioFile::read(path)?.with_stacks(&crate::stacks());
-        let scenario = build(&args.changes.of(file.within(memory::free()))?)?;
+        let scenario = build(&args.changes.of(file.within(memory::free))?)?;
         return Ok(vec![(path.display().to_string(), scenario)]);
     }
     REFERENCE_FLOWS
@@ -114,8 +114,8 @@ fn measure(
             Some(partition) => simulate_on(scenario, partition, quiet)?,
         };
         // They count those of this thread.
-        let instructions = instructions.and_then(Instructions::stop);
-        let instructions = instructions.filter(|_| partition.is_none());
+        let instructions =
+            instructions.and_then(Instructions::stop).filter(|_| partition.is_none());
         let run = (wall.elapsed().as_secs_f64(), cpu.seconds(), instructions);
         if best.is_none_or(|(fastest, ..)| run.0 < fastest) {
             best = Some(run);

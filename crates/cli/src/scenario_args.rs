@@ -45,7 +45,7 @@ impl ScenarioArgs {
     /// The file with the changes.
     pub(crate) fn read(&self) -> Result<ScenarioFile, Failure> {
         let file = ScenarioFile::read(&self.file)?.with_stacks(&crate::stacks());
-        self.changes.of(file.within(memory::free()))
+        self.changes.of(file.within(memory::free))
     }
 }
 

@@ -7,11 +7,7 @@ use windward_sim::partition::{MAX_THREADS, Partition};
 use crate::failure::Failure;
 use crate::{memory, output};
 
-/// Least cost of a scenario that is divided without being asked for, packet-hops: about a second.
-const LARGE: f64 = 1e7;
-/// Least number of its links: below, a core holds the state of all flows in its cache.
-const MANY_LINKS: usize = 4096;
-/// Least predicted gain of it.
+/// Least predicted gain of a division that is not asked for.
 const WORTHWHILE: f64 = 1.2;
 /// Memory of a flow and its links on each thread, bytes.
 const BYTES_OF_FLOW: usize = 2000;
@@ -55,8 +51,7 @@ impl ThreadArgs {
         }
         let needs = (scenario.flows.len() * BYTES_OF_FLOW) as u64;
         if self.threads.is_none()
-            && (scenario.links.len() < MANY_LINKS
-                || scenario.predicted_packet_hops() < LARGE
+            && (!Partition::may_pay(scenario)
                 || memory::free().is_some_and(|free| free < needs * threads as u64))
         {
             return Ok(None);

@@ -69,7 +69,7 @@ impl Scenario {
         let built = py.detach(|| {
             let mut file = ScenarioFile::parse(&name, &text)?
                 .with_stacks(&stacks())
-                .within(windward_cli::memory::free())
+                .within(windward_cli::memory::free)
                 .with_protocols(&protocols);
             for (key, value) in &changes {
                 file.set(key, value)?;

@@ -43,12 +43,7 @@ impl Delays {
         self.greatest = self.greatest.max(other.greatest);
         self.count += other.count;
         self.sum += other.sum;
-        if self.buckets.len() < other.buckets.len() {
-            self.buckets.resize(other.buckets.len(), 0);
-        }
-        for (sum, count) in self.buckets.iter_mut().zip(&other.buckets) {
-            *sum += count;
-        }
+        add_all(&mut self.buckets, &other.buckets);
     }
 
     /// Number of delays.
@@ -93,6 +88,16 @@ impl Delays {
         })?;
         let middle = middle_of(bucket as u64);
         Some(Duration::from_ps(middle.clamp(self.least, self.greatest)))
+    }
+}
+
+/// Adds counts to those at the same places; those that are missing are zero.
+pub(crate) fn add_all(sums: &mut Vec<u64>, counts: &[u64]) {
+    if sums.len() < counts.len() {
+        sums.resize(counts.len(), 0);
+    }
+    for (sum, count) in sums.iter_mut().zip(counts) {
+        *sum += count;
     }
 }
 

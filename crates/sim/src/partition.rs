@@ -27,6 +27,10 @@ const RECEIVER: f64 = 1.0;
 /// Work for a packet that crosses a cut, and for an exchange between threads, in packet-hops.
 const CROSSING: f64 = 2.0;
 const EXCHANGE: f64 = 100.0;
+/// Number of links above which the state is larger than the inner caches.
+pub(crate) const MANY_LINKS: usize = 4096;
+/// Least predicted packet-hops of a run for which threads may pay.
+const LARGE: f64 = 1e7;
 /// Number of lookaheads that are tried.
 const TRIES: usize = 8;
 /// Share by which the load of a thread may exceed its target.
@@ -95,17 +99,10 @@ impl Partition {
         if !cut.is_empty() {
             graph.cut_only(scenario, cut)?;
         }
-        let lookaheads = match cut {
-            [] => graph.lookaheads(),
-            _ => graph
-                .edges
-                .iter()
-                .filter(|edge| edge.is_cuttable)
-                .map(|e| e.delay)
-                .min()
-                .into_iter()
-                .collect(),
-        };
+        let mut lookaheads = graph.lookaheads();
+        if !cut.is_empty() {
+            lookaheads.truncate(1); // The shortest: all named links are cut.
+        }
         let threads = threads.min(MAX_THREADS);
         let total: f64 = graph.loads.iter().sum();
         let costs = lookaheads.into_iter().filter_map(|lookahead| {
@@ -120,6 +117,12 @@ impl Partition {
             threads: owners.iter().max().map_or(1, |last| usize::from(*last) + 1),
             gain: total / cost.max(1.0),
         })
+    }
+
+    /// True if a scenario is so large that a division of it may pay: a core no longer holds the
+    /// state of all flows in its cache, and the run takes about a second.
+    pub fn may_pay(scenario: &Scenario) -> bool {
+        scenario.links.len() >= MANY_LINKS && scenario.predicted_packet_hops() >= LARGE
     }
 
     /// Number of threads, at least 2.
@@ -225,12 +228,11 @@ impl Graph {
 
     /// Lets only the links with these names, and those between the same nodes, be cut.
     fn cut_only(&mut self, scenario: &Scenario, names: &[String]) -> Result<(), PartitionError> {
-        let by_name: HashMap<String, LinkId> =
-            scenario.links.iter().enumerate().map(|(i, link)| (link.name.to_string(), i)).collect();
         let mut between = BTreeSet::new();
         for name in names {
-            let link = by_name.get(name).ok_or_else(|| PartitionError::Unknown(name.clone()))?;
-            let Edge { nodes: [a, b], is_cuttable, .. } = self.edges[*link];
+            let link = scenario.links.iter().position(|link| &*link.name == name);
+            let link = link.ok_or_else(|| PartitionError::Unknown(name.clone()))?;
+            let Edge { nodes: [a, b], is_cuttable, .. } = self.edges[link];
             if !is_cuttable || a == b {
                 return Err(PartitionError::Uncuttable(name.clone()));
             }
@@ -243,7 +245,8 @@ impl Graph {
         Ok(())
     }
 
-    /// The lookaheads to be tried: delays of links, spread over all that there are.
+    /// The lookaheads to be tried: delays of links, spread over all that there are, the shortest
+    /// first.
     fn lookaheads(&self) -> Vec<Duration> {
         let cuttable = self.edges.iter().filter(|edge| edge.is_cuttable);
         let all: Vec<Duration> =
@@ -290,13 +293,9 @@ impl Graph {
 
 /// True if the ends and the links of a flow know of each other without packets.
 fn stays_together(flow: &FlowConfig, links: &[LinkConfig]) -> bool {
-    let is_media = |pattern: &Pattern| matches!(pattern, Pattern::Media(_));
     let mut way = flow.forward.iter().chain(&flow.reverse);
-    match &flow.kind.traffic {
-        Traffic::Datagrams { pattern, .. } if is_media(pattern) => true,
-        Traffic::Stack { .. } => true,
-        _ => way.any(|link| links[*link].kind.notifier != NotifierConfig::Off),
-    }
+    matches!(flow.kind.traffic, Traffic::Datagrams { pattern: Pattern::Media(_), .. })
+        || way.any(|link| links[*link].kind.notifier != NotifierConfig::Off)
 }
 
 /// True if the far end may lag behind the near end.

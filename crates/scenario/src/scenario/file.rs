@@ -69,8 +69,8 @@ pub struct ScenarioFile {
     stacks: Stacks,
     /// Protocols of the caller, in addition to the protocol table.
     protocols: Arc<[Protocol]>,
-    /// Memory for a run, bytes, if it is known.
-    memory: Option<u64>,
+    /// Asks for the memory that a run can have, bytes, if it is known.
+    memory: fn() -> Option<u64>,
 }
 
 /// True if a top-level key is not of another reader.
@@ -144,7 +144,7 @@ impl ScenarioFile {
         }
         let document = Document::parse(name, text)?;
         let (traces, stacks, protocols) = (Arc::default(), Stacks::none(), Arc::default());
-        Ok(ScenarioFile { document, traces, stacks, protocols, memory: None })
+        Ok(ScenarioFile { document, traces, stacks, protocols, memory: || None })
     }
 
     /// The same file, in which protocols of flows may name these stacks. Without this call, they
@@ -154,10 +154,11 @@ impl ScenarioFile {
         ScenarioFile { stacks: stacks.clone(), ..self }
     }
 
-    /// The same file, with that many bytes of memory for a run: a scenario whose flows and links
-    /// need more is an error, before it takes them.
+    /// The same file, for a run that can have as many bytes of memory as `memory` returns, if it
+    /// knows: a scenario whose flows and links need more is an error, before it takes them. It is
+    /// called only if they need more than a megabyte.
     #[must_use]
-    pub fn within(self, memory: Option<u64>) -> Self {
+    pub fn within(self, memory: fn() -> Option<u64>) -> Self {
         ScenarioFile { memory, ..self }
     }
 

@@ -17,9 +17,6 @@ use super::route::Onward;
 use super::schedule::Schedule;
 use super::slab::PacketId;
 
-/// Number of links above which the state is larger than the inner caches.
-pub(super) const MANY_LINKS: usize = 4096;
-
 /// Number of further steps of a route that are read, if they need no event.
 const STEPS: u32 = 3;
 

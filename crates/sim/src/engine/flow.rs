@@ -99,9 +99,7 @@ impl Ends {
             }
         }
     }
-}
 
-impl Ends {
     /// Takes what another thread's copy of the flow knows as its receiver.
     pub(super) fn take_receiver(&mut self, other: &mut Ends) {
         match (self, other) {

@@ -3,7 +3,7 @@
 use windward_core::units::{Duration, Time};
 
 use super::hop::Span;
-use crate::delays::Delays;
+use crate::delays::{Delays, add_all};
 use crate::outcome::{FlowOutcome, GroupOutcome};
 
 /// Bytes in bins of time.
@@ -50,12 +50,7 @@ impl Bins {
     fn merge(&mut self, mut other: Bins) {
         self.turn_to(self.from);
         other.turn_to(other.from);
-        if self.bytes.len() < other.bytes.len() {
-            self.bytes.resize(other.bytes.len(), 0);
-        }
-        for (sum, bytes) in self.bytes.iter_mut().zip(other.bytes) {
-            *sum += bytes;
-        }
+        add_all(&mut self.bytes, &other.bytes);
     }
 
     /// Bits per second in each whole bin up to `until`. A last bin that the run cuts short is left

@@ -45,7 +45,7 @@ use windward_core::network::{Departure, Fate, Link};
 use windward_core::packet::{Flags, Label, Packet, PacketKind};
 use windward_core::units::Time;
 
-use self::ahead::{Ahead, MANY_LINKS};
+use self::ahead::Ahead;
 pub use self::change::{ChangeError, LinkChange};
 use self::component::Component;
 use self::flow::{Ends, Flow};
@@ -63,6 +63,7 @@ use self::slab::{PacketId, Slot};
 pub use self::snapshot::{FlowSnapshot, LinkSnapshot};
 use self::wlan::Wlan;
 use crate::outcome::{Outcome, Samples};
+use crate::partition::MANY_LINKS;
 use crate::scenario::{FlowConfig, Scenario, arrivals};
 use crate::stack::End;
 use windward_scenario::name::Names;
@@ -100,11 +101,17 @@ enum Detail {
     Everything,
 }
 
+impl Detail {
+    /// The least that the outcome of a scenario needs.
+    fn of(scenario: &Scenario) -> Self {
+        if scenario.sample.is_some() { Detail::Snapshots } else { Detail::Fast }
+    }
+}
+
 impl Simulation {
     /// A simulation of the scenario at time zero.
     pub fn new(scenario: &Scenario) -> Self {
-        let sampled = scenario.sample.is_some();
-        Self::with_detail(scenario, if sampled { Detail::Snapshots } else { Detail::Fast })
+        Self::with_detail(scenario, Detail::of(scenario))
     }
 
     /// [`Simulation::new`] with snapshots of links that are exact at any instant; a little slower,

@@ -98,8 +98,7 @@ impl ParallelSimulation {
     /// A simulation of the scenario at time zero, with a thread for each part of the partition
     /// while it advances.
     pub fn new(scenario: &Scenario, partition: &Partition) -> Self {
-        let sampled = scenario.sample.is_some();
-        let detail = if sampled { Detail::Snapshots } else { Detail::Fast };
+        let detail = Detail::of(scenario);
         let make = |me: u8| {
             Part(Simulation::with_border(scenario, detail, Some(Border::new(partition, me))))
         };

@@ -14,6 +14,6 @@ pub(super) struct Given<'a> {
     pub(super) stacks: &'a Stacks,
     /// Protocols that the file may name in addition to the rows of the table.
     pub(super) protocols: &'a [Protocol],
-    /// Memory for a run, bytes, if it is known.
-    pub(super) memory: Option<u64>,
+    /// Asks for the memory that a run can have, bytes, if it is known.
+    pub(super) memory: fn() -> Option<u64>,
 }

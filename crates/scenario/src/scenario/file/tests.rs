@@ -1793,10 +1793,10 @@ fn a_scenario_that_needs_more_memory_than_is_free_is_refused_before_it_is_built(
     let mut file = ScenarioFile::parse("s.toml", SPEED).unwrap();
     file.set("flows.*.count", "1000000").unwrap();
     // 2800 bytes for each flow.
-    let refused = file.clone().within(Some(1_000_000_000)).build().unwrap_err().to_string();
+    let refused = file.clone().within(|| Some(1_000_000_000)).build().unwrap_err().to_string();
     let expected =
         "the 1000000 flows up to this group need about 2800 MB of memory, and 1000 MB are free";
     assert!(refused.contains(expected), "{refused}");
     file.set("flows.*.count", "10").unwrap();
-    assert!(file.within(Some(1_000_000)).build().is_ok());
+    assert!(file.within(|| Some(1_000_000)).build().is_ok());
 }
