@@ -1,10 +1,11 @@
 //! The event queue.
 //!
-//! Near events are in a wheel of buckets of time, narrower than the mean time between two events,
-//! so that a bucket mostly holds at most one event. Insertion writes into a bucket, and removal
-//! looks a few buckets ahead, which are adjacent in memory. Events beyond the wheel (mostly timers,
-//! which are seldom entered) wait in a heap; the earlier of the two is next. The wheel measures the
-//! density of events and adapts to it, which only changes the speed.
+//! Near events are in a wheel of buckets of time. Insertion writes into a bucket, and removal looks
+//! a few buckets ahead, which are adjacent in memory. Later events are in lists, one for each half
+//! turn of the wheel, and enter the wheel when their turn comes. So the wheel can be small enough
+//! for the caches, however far ahead events lie. Events beyond all lists wait in a heap; the
+//! earlier of the two is next. The wheel measures the density of events and adapts to it, which
+//! only changes the speed.
 //!
 //! The order is total and does not depend on the order of insertion. At one instant the rank of
 //! a component decides, and within a rank a lot drawn from the seed, the instant and the
@@ -49,15 +50,19 @@ const NO_EVENTS: Block = Block { slots: [Slot { time: 0, id: 0, next: END }; BLO
 
 /// Number of buckets of a block, which is the number of bits of an integer.
 const BLOCK: usize = 64;
-/// Minimum and maximum number of blocks: 4 KiB and 16 MiB.
+/// Minimum and maximum number of blocks: 4 KiB and 256 KiB.
 const LEAST_BLOCKS: usize = 4;
-const MOST_BLOCKS: usize = 1 << 14;
+const MOST_BLOCKS: usize = 1 << 8;
+/// Number of lists of later events.
+const LATER: usize = 1 << 10;
 /// Number of buckets that are examined together, a part of a block.
 const GROUP: u64 = 16;
 /// Number of events under the cursor up to which sorted insertion is cheap.
 const MOST_UNDER_CURSOR: usize = 32;
 /// Minimum number of events between two measurements of their density.
 const PERIOD: u64 = 512;
+/// Number of events from which buckets are wide.
+const CROWD: usize = 2048;
 
 /// The events of all components. A component may have several.
 #[derive(Debug)]
@@ -71,6 +76,11 @@ pub(super) struct Schedule {
     in_wheel: usize,
     /// Events in the bucket at the cursor or before it, the earliest last.
     current: Vec<Entry>,
+    /// The later events of each half turn, without order, in a ring.
+    later: Vec<Vec<Entry>>,
+    in_later: usize,
+    /// The first bucket, that of a half turn, whose events may be among the later ones.
+    horizon: u64,
     /// Time of the first of the other events.
     first_far: u64,
     /// Time of the latest event taken.
@@ -84,7 +94,7 @@ pub(super) struct Schedule {
     seed: u64,
 }
 
-/// Events that share a bucket with an earlier one.
+/// Events that share a bucket with an earlier one: a list for each bucket.
 #[derive(Debug)]
 struct Spilled {
     slots: Vec<Slot>,
@@ -92,15 +102,37 @@ struct Spilled {
     free: u32,
 }
 
+impl Spilled {
+    /// Adds an event to the list that begins at `next`. Returns its place, the new beginning.
+    #[inline]
+    fn add(&mut self, Entry { time, id }: Entry, next: u32) -> u32 {
+        let slot = Slot { time, id, next };
+        let Some(free) = self.slots.get_mut(self.free as usize) else {
+            self.slots.push(slot);
+            return (self.slots.len() - 1) as u32;
+        };
+        let at = std::mem::replace(&mut self.free, free.next);
+        *free = slot;
+        at
+    }
+
+    /// Removes the first event of the list that begins at `first`, which becomes the next.
+    #[inline]
+    fn take(&mut self, first: &mut u32) -> Option<Entry> {
+        let slot = self.slots.get_mut(*first as usize)?;
+        let at = std::mem::replace(first, slot.next);
+        slot.next = std::mem::replace(&mut self.free, at);
+        Some(Entry { time: slot.time, id: slot.id })
+    }
+}
+
 /// Measurement of the density of events.
 #[derive(Debug)]
 struct Density {
     /// Number of events until the next measurement.
     left: u64,
-    /// Factor by which buckets are wider than their density asks for, as a power of two.
-    stretch: u32,
-    /// Number of events of the period, its start, and the number of events entered in it that went
-    /// into the heap.
+    /// Number of events of the period, its start, and the number of events entered in it beyond
+    /// the wheel.
     period: u64,
     since: u64,
     entered_far: u64,
@@ -115,12 +147,15 @@ impl Schedule {
             shift: 20, // About a microsecond, until it is measured.
             in_wheel: 0,
             current: Vec::with_capacity(MOST_UNDER_CURSOR),
+            later: vec![Vec::new(); LATER],
+            in_later: 0,
+            horizon: (LEAST_BLOCKS * BLOCK / 2) as u64,
             first_far: u64::MAX,
             now: 0,
             occupied: vec![0],
             spilled: Spilled { slots: Vec::new(), free: END },
             far: BinaryHeap::new(),
-            density: Density { left: PERIOD, stretch: 0, period: PERIOD, since: 0, entered_far: 0 },
+            density: Density { left: PERIOD, period: PERIOD, since: 0, entered_far: 0 },
             seed,
         }
     }
@@ -156,6 +191,12 @@ impl Schedule {
         (self.wheel.len() * BLOCK) as u64
     }
 
+    /// Number of the half turn of the wheel, counted from time zero, of a bucket.
+    #[inline]
+    fn turn_of(&self, bucket: u64) -> u64 {
+        bucket / (self.buckets() / 2)
+    }
+
     /// Index in the wheel of the block of a bucket.
     #[inline]
     fn block_of(&self, bucket: u64) -> usize {
@@ -164,17 +205,9 @@ impl Schedule {
 
     /// Enters an event that shares a bucket.
     #[inline(never)]
-    fn spill(&mut self, at: usize, bit: usize, Entry { time, id }: Entry) {
+    fn spill(&mut self, at: usize, bit: usize, entry: Entry) {
         let first = &mut self.wheel[at].slots[bit];
-        let slot = Slot { time, id, next: first.next };
-        if let Some(free) = self.spilled.slots.get_mut(self.spilled.free as usize) {
-            first.next = self.spilled.free;
-            self.spilled.free = free.next;
-            *free = slot;
-        } else {
-            first.next = self.spilled.slots.len() as u32;
-            self.spilled.slots.push(slot);
-        }
+        first.next = self.spilled.add(entry, first.next);
     }
 
     /// Enters an event under the cursor or beyond the wheel.
@@ -186,6 +219,12 @@ impl Schedule {
             self.current.insert(self.current.len() - earlier, entry);
         } else if entry.time != Time::NEVER.as_ps() {
             self.density.entered_far += 1;
+            let (turn, next) = (self.turn_of(bucket), self.turn_of(self.horizon));
+            if turn.wrapping_sub(next) < LATER as u64 {
+                self.later[turn as usize % LATER].push(entry);
+                self.in_later += 1;
+                return;
+            }
             self.first_far = self.first_far.min(entry.time);
             self.far.push(Reverse(key(self.seed, entry)));
         }
@@ -250,8 +289,8 @@ impl Schedule {
         self.far.pop();
         self.first_far = self.far.peek().map_or(u64::MAX, |key| time_of(key.0));
         self.count(time);
-        if self.current.is_empty() && self.in_wheel == 0 {
-            self.cursor = time >> self.shift;
+        if self.current.is_empty() && self.in_wheel + self.in_later == 0 {
+            self.go_to(time);
         }
         Some((Time::from_ps(time), id))
     }
@@ -292,6 +331,28 @@ impl Schedule {
     /// event out, and with it the others, which are still to be [collected](Schedule::collect).
     #[inline(always)]
     fn advance(&mut self) -> Option<Slot> {
+        let (at, bit) = loop {
+            if let Some(found) = self.seek() {
+                break found;
+            }
+            if self.in_wheel + self.in_later == 0 {
+                return None;
+            }
+            self.take_turn();
+        };
+        let block = &mut self.wheel[at];
+        block.occupied &= !(1 << bit);
+        if block.occupied == 0 {
+            self.occupied[at / 64] &= !(1 << (at % 64));
+        }
+        self.in_wheel -= 1;
+        Some(block.slots[bit])
+    }
+
+    /// Moves the cursor to the first bucket of the wheel that holds something, unless later events
+    /// may come before. Returns its block and its place there.
+    #[inline(always)]
+    fn seek(&mut self) -> Option<(usize, usize)> {
         if self.in_wheel == 0 {
             return None;
         }
@@ -305,24 +366,43 @@ impl Schedule {
             base += (blocks * BLOCK) as u64;
             bits = self.wheel[at].occupied;
         }
-        let block = &mut self.wheel[at];
         let bit = bits.trailing_zeros() as usize % BLOCK;
-        self.cursor = base + bit as u64;
-        block.occupied &= !(1 << bit);
-        if block.occupied == 0 {
-            self.occupied[at / 64] &= !(1 << (at % 64));
+        let next = base + bit as u64;
+        if next >= self.horizon {
+            return None;
         }
-        self.in_wheel -= 1;
-        Some(block.slots[bit])
+        self.cursor = next;
+        Some((at, bit))
+    }
+
+    /// Enters the later events of a half turn into the wheel, in which none is left before them.
+    #[cold]
+    fn take_turn(&mut self) {
+        let mut turn = self.turn_of(self.horizon);
+        let list = |turn: u64| turn as usize % LATER;
+        if self.in_wheel == 0 {
+            let empty = |turn: &u64| self.later[list(*turn)].is_empty();
+            turn += (turn..).take_while(empty).count() as u64;
+        }
+        self.cursor = turn * (self.buckets() / 2) - 1;
+        self.horizon = (turn + 1) * (self.buckets() / 2);
+        let due = std::mem::take(&mut self.later[list(turn)]);
+        self.in_later -= due.len();
+        for Entry { time, id } in due {
+            self.push(id, Time::from_ps(time));
+        }
+    }
+
+    /// Moves the cursor to a time before which there is no event.
+    fn go_to(&mut self, time: u64) {
+        self.cursor = time >> self.shift;
+        self.horizon = (self.turn_of(self.cursor) + 1) * (self.buckets() / 2);
     }
 
     /// Takes out the events of a bucket beyond its first.
     #[inline(never)]
     fn collect(&mut self, mut next: u32) {
-        while let Some(slot) = self.spilled.slots.get_mut(next as usize) {
-            let entry = Entry { time: slot.time, id: slot.id };
-            let place = std::mem::replace(&mut next, slot.next);
-            slot.next = std::mem::replace(&mut self.spilled.free, place);
+        while let Some(entry) = self.spilled.take(&mut next) {
             self.in_wheel -= 1;
             self.current.push(entry);
         }
@@ -372,28 +452,19 @@ impl Schedule {
     #[cold]
     fn adapt(&mut self) {
         let gap = (self.now - self.density.since) / self.density.period;
-        let pending = self.current.len() + self.in_wheel + self.far.len();
-        // If a wheel of many buckets fits into the caches, two events seldom share a bucket.
-        let spread = if pending < 2048 { 16 } else { 2 };
-        let blocks = self.wheel.len();
-        let short = self.density.entered_far > self.density.period / 8;
-        if blocks == MOST_BLOCKS {
-            // At the maximum size, only wider buckets reach further.
-            self.density.stretch = (self.density.stretch + u32::from(short)).min(6);
-        }
-        let shift = (gap / spread).max(1).ilog2() + self.density.stretch;
-        let more =
-            short && blocks < MOST_BLOCKS && self.buckets() / 4 / spread < pending as u64 + 32;
-        if more || shift.abs_diff(self.shift) > 1 || short && shift > self.shift {
+        let pending = self.current.len() + self.in_wheel + self.in_later + self.far.len();
+        // With few events, most have a bucket for themselves. With many, fewer buckets cost less.
+        let width = if pending < CROWD { gap / 16 } else { gap * 2 };
+        let shift = width.max(1).ilog2();
+        let grows =
+            self.density.entered_far > self.density.period / 8 && self.wheel.len() < MOST_BLOCKS;
+        if grows || shift.abs_diff(self.shift) > 1 {
             let entries = self.take_near();
             self.shift = shift;
-            let asked = (pending / BLOCK).next_power_of_two();
-            let larger = (blocks * 4).max(asked).min(MOST_BLOCKS);
-            let blocks = if more { larger } else { blocks };
-            self.wheel = Vec::new(); // Freed first, since both at once may be the peak of memory.
+            let blocks = if grows { self.wheel.len() * 4 } else { self.wheel.len() };
             self.wheel = vec![NO_EVENTS; blocks];
             self.occupied = vec![0; blocks.div_ceil(64)];
-            self.cursor = self.now >> shift;
+            self.go_to(self.now);
             for entry in entries {
                 self.push(entry.id, Time::from_ps(entry.time));
             }
