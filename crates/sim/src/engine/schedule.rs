@@ -79,7 +79,7 @@ pub(super) struct Schedule {
     /// The later events of each half turn, without order, in a ring.
     later: Vec<Vec<Entry>>,
     in_later: usize,
-    /// The first bucket, that of a half turn, whose events may be among the later ones.
+    /// The first bucket of the first half turn with later events.
     horizon: u64,
     /// Time of the first of the other events.
     first_far: u64,
@@ -149,7 +149,7 @@ impl Schedule {
             current: Vec::with_capacity(MOST_UNDER_CURSOR),
             later: vec![Vec::new(); LATER],
             in_later: 0,
-            horizon: (LEAST_BLOCKS * BLOCK / 2) as u64,
+            horizon: u64::MAX,
             first_far: u64::MAX,
             now: 0,
             occupied: vec![0],
@@ -191,12 +191,6 @@ impl Schedule {
         (self.wheel.len() * BLOCK) as u64
     }
 
-    /// Number of the half turn of the wheel, counted from time zero, of a bucket.
-    #[inline]
-    fn turn_of(&self, bucket: u64) -> u64 {
-        bucket / (self.buckets() / 2)
-    }
-
     /// Index in the wheel of the block of a bucket.
     #[inline]
     fn block_of(&self, bucket: u64) -> usize {
@@ -219,10 +213,13 @@ impl Schedule {
             self.current.insert(self.current.len() - earlier, entry);
         } else if entry.time != Time::NEVER.as_ps() {
             self.density.entered_far += 1;
-            let (turn, next) = (self.turn_of(bucket), self.turn_of(self.horizon));
-            if turn.wrapping_sub(next) < LATER as u64 {
+            let half = self.buckets() / 2;
+            let turn = bucket / half;
+            // What does not fit under the cursor is at most as far ahead as the cursor.
+            if (1..LATER as u64).contains(&turn.wrapping_sub(self.cursor / half)) {
                 self.later[turn as usize % LATER].push(entry);
                 self.in_later += 1;
+                self.horizon = self.horizon.min(turn * half);
                 return;
             }
             self.first_far = self.first_far.min(entry.time);
@@ -290,7 +287,7 @@ impl Schedule {
         self.first_far = self.far.peek().map_or(u64::MAX, |key| time_of(key.0));
         self.count(time);
         if self.current.is_empty() && self.in_wheel + self.in_later == 0 {
-            self.go_to(time);
+            self.cursor = time >> self.shift;
         }
         Some((Time::from_ps(time), id))
     }
@@ -331,16 +328,31 @@ impl Schedule {
     /// event out, and with it the others, which are still to be [collected](Schedule::collect).
     #[inline(always)]
     fn advance(&mut self) -> Option<Slot> {
-        let (at, bit) = loop {
-            if let Some(found) = self.seek() {
-                break found;
-            }
-            if self.in_wheel + self.in_later == 0 {
+        if self.in_wheel == 0 {
+            if self.in_later == 0 {
                 return None;
             }
             self.take_turn();
-        };
+        }
+        let from = self.cursor as usize % BLOCK;
+        let mut at = self.block_of(self.cursor);
+        let mut base = self.cursor - from as u64;
+        let mut bits = self.wheel[at].occupied & !1 << from;
+        if bits == 0 {
+            let mut blocks = self.next_block(at);
+            if base + (blocks * BLOCK) as u64 >= self.horizon {
+                self.take_turn();
+                at = self.block_of(self.cursor);
+                base = self.cursor - (BLOCK as u64 - 1);
+                blocks = self.next_block(at);
+            }
+            base += (blocks * BLOCK) as u64;
+            at = (at + blocks) & (self.wheel.len() - 1);
+            bits = self.wheel[at].occupied;
+        }
         let block = &mut self.wheel[at];
+        let bit = bits.trailing_zeros() as usize % BLOCK;
+        self.cursor = base + bit as u64;
         block.occupied &= !(1 << bit);
         if block.occupied == 0 {
             self.occupied[at / 64] &= !(1 << (at % 64));
@@ -349,54 +361,21 @@ impl Schedule {
         Some(block.slots[bit])
     }
 
-    /// Moves the cursor to the first bucket of the wheel that holds something, unless later events
-    /// may come before. Returns its block and its place there.
-    #[inline(always)]
-    fn seek(&mut self) -> Option<(usize, usize)> {
-        if self.in_wheel == 0 {
-            return None;
-        }
-        let from = self.cursor as usize % BLOCK;
-        let mut at = self.block_of(self.cursor);
-        let mut base = self.cursor - from as u64;
-        let mut bits = self.wheel[at].occupied & !1 << from;
-        if bits == 0 {
-            let blocks = self.next_block(at);
-            at = (at + blocks) & (self.wheel.len() - 1);
-            base += (blocks * BLOCK) as u64;
-            bits = self.wheel[at].occupied;
-        }
-        let bit = bits.trailing_zeros() as usize % BLOCK;
-        let next = base + bit as u64;
-        if next >= self.horizon {
-            return None;
-        }
-        self.cursor = next;
-        Some((at, bit))
-    }
-
-    /// Enters the later events of a half turn into the wheel, in which none is left before them.
+    /// Enters the first of the later events into the wheel, in which none is left before them. The
+    /// cursor is at the last bucket of a block then.
     #[cold]
     fn take_turn(&mut self) {
-        let mut turn = self.turn_of(self.horizon);
-        let list = |turn: u64| turn as usize % LATER;
-        if self.in_wheel == 0 {
-            let empty = |turn: &u64| self.later[list(*turn)].is_empty();
-            turn += (turn..).take_while(empty).count() as u64;
-        }
-        self.cursor = turn * (self.buckets() / 2) - 1;
-        self.horizon = (turn + 1) * (self.buckets() / 2);
-        let due = std::mem::take(&mut self.later[list(turn)]);
+        let half = self.buckets() / 2;
+        let turn = self.horizon / half;
+        self.cursor = self.horizon - 1;
+        let due = std::mem::take(&mut self.later[turn as usize % LATER]);
         self.in_later -= due.len();
+        let mut others = turn + 1..turn + LATER as u64;
+        let next = others.find(|turn| !self.later[*turn as usize % LATER].is_empty());
+        self.horizon = next.map_or(u64::MAX, |turn| turn * half);
         for Entry { time, id } in due {
             self.push(id, Time::from_ps(time));
         }
-    }
-
-    /// Moves the cursor to a time before which there is no event.
-    fn go_to(&mut self, time: u64) {
-        self.cursor = time >> self.shift;
-        self.horizon = (self.turn_of(self.cursor) + 1) * (self.buckets() / 2);
     }
 
     /// Takes out the events of a bucket beyond its first.
@@ -464,7 +443,7 @@ impl Schedule {
             let blocks = if grows { self.wheel.len() * 4 } else { self.wheel.len() };
             self.wheel = vec![NO_EVENTS; blocks];
             self.occupied = vec![0; blocks.div_ceil(64)];
-            self.go_to(self.now);
+            self.cursor = self.now >> shift;
             for entry in entries {
                 self.push(entry.id, Time::from_ps(entry.time));
             }
