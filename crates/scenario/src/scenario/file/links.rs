@@ -65,8 +65,8 @@ pub(super) struct Links<'a> {
     plans: Vec<Rc<LinkPlan>>,
     /// The delays, which may differ between links with one plan.
     delays: Vec<Duration>,
-    /// The links by their names.
-    by_name: HashTable<u32>,
+    /// The links by their names, each with a hash of its name: of many names, few are read again.
+    by_name: HashTable<(u32, u32)>,
     hasher: hashbrown::DefaultHashBuilder,
 }
 
@@ -107,14 +107,16 @@ impl<'a> Links<'a> {
         }
         self.names.push(name);
         let Links { names, by_name, hasher, .. } = self;
-        let hash = |link: &u32| hasher.hash_one(names.get(*link as usize));
         let name = names.get(link);
-        match by_name.entry(hash(&(link as u32)), |other| names.get(*other as usize) == name, hash)
-        {
+        let hash = hasher.hash_one(name) as u32;
+        let spread = |(hash, _): &(u32, u32)| u64::from(*hash).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let is_same = |other: &(u32, u32)| other.0 == hash && names.get(other.1 as usize) == name;
+        let entry = (hash, link as u32);
+        match by_name.entry(spread(&entry), is_same, spread) {
             Entry::Occupied(_) => {
                 return Err(wire.spot.error(format!("two links are called `{name}`")));
             }
-            Entry::Vacant(place) => place.insert(link as u32),
+            Entry::Vacant(place) => place.insert(entry),
         };
         self.plans.push(Rc::clone(wire));
         self.delays.push(delay);
