@@ -1,6 +1,7 @@
 #!/bin/sh
 # All tables of docs/performance.md but that of emulation, on one machine in one session: about
-# twenty minutes. Needs ns2 and valgrind (Debian packages) and an idle machine.
+# half an hour. Needs ns2, valgrind, libns3-dev, libgsl-dev and pkg-config (Debian packages) and an
+# idle machine.
 #
 #     benches/tables.sh
 set -eu
@@ -12,7 +13,7 @@ floor=$(mktemp)
 trap 'rm -f "$floor"' EXIT
 rustc -O benches/floor.rs -o "$floor"
 benches/instructions.sh
-benches/ns2-speed.sh 5
+benches/simulators.sh 5
 benches/protocols.sh 7 newreno westwood xcp bbr upwind
 benches/growth.sh 3
 "$floor"

@@ -2,10 +2,10 @@
 //!
 //! Near events are in a wheel of buckets of time. Insertion writes into a bucket, and removal looks
 //! a few buckets ahead, which are adjacent in memory. Later events are in lists, one for each half
-//! turn of the wheel, and enter the wheel when their turn comes. So the wheel can be small enough
-//! for the caches, however far ahead events lie. Events beyond all lists wait in a heap; the
-//! earlier of the two is next. The wheel measures the density of events and adapts to it, which
-//! only changes the speed.
+//! turn of the wheel, and enter the wheel when their turn comes: so a wheel that fits into the
+//! caches is enough, however far ahead events lie. Events beyond all lists wait in a heap; the
+//! earlier of the first in the wheel and the first in the heap is next. The wheel measures the
+//! density of events and adapts to it, which only changes the speed.
 //!
 //! The order is total and does not depend on the order of insertion. At one instant the rank of
 //! a component decides, and within a rank a lot drawn from the seed, the instant and the
@@ -215,7 +215,7 @@ impl Schedule {
             self.density.entered_far += 1;
             let half = self.buckets() / 2;
             let turn = bucket / half;
-            // What does not fit under the cursor is at most as far ahead as the cursor.
+            // An event for which there is no room under the cursor is not ahead of it.
             if (1..LATER as u64).contains(&turn.wrapping_sub(self.cursor / half)) {
                 self.later[turn as usize % LATER].push(entry);
                 self.in_later += 1;
@@ -456,7 +456,7 @@ impl Schedule {
 
     /// Empties all but the heap.
     fn take_near(&mut self) -> Vec<Entry> {
-        let mut all = Vec::with_capacity(self.current.len() + self.in_wheel);
+        let mut all = Vec::with_capacity(self.current.len() + self.in_wheel + self.in_later);
         all.append(&mut self.current);
         while let Some(Slot { time, id, next }) = self.advance() {
             all.push(Entry { time, id });

@@ -1,18 +1,19 @@
 #!/bin/sh
-# Speed of Windward and ns-2: packet-hops per CPU second (user and system), the ratio of the
+# Speed of Windward, ns-2 and ns-3: packet-hops per CPU second (user and system), the ratio of the
 # medians, peak memory. First on experiments/speed/dumbbell.toml with ns-2 at its best (benches/
-# ns2/dumbbell.tcl: Splay, only the headers in use). Then on the dumbbell of lr2008 with newreno
+# ns2/dumbbell.tcl: Splay, only the headers in use), and, if it is installed, ns-3 for two simulated
+# seconds (benches/ns3/dumbbell.cc). Then on the dumbbell of lr2008 with newreno
 # and xcp-dumb at 1 % of loss (validation/ns2/scenario.tcl), where both carry the same packets except
 # for the random losses; the ratio is then that of CPU seconds per run.
 #
-#     benches/ns2-speed.sh [ROUNDS]          3 by default
+#     benches/simulators.sh [ROUNDS]          3 by default
 #
-# Rounds alternate between the two programs, so that a busy machine slows both. WINDWARD names
+# Rounds alternate between the programs, so that a busy machine slows both. WINDWARD names
 # another binary than target/release/windward, which is built if it is not given.
 set -eu
 cd "$(dirname "$0")/.."
 if ! command -v ns >/dev/null 2>&1; then
-    echo "ns2-speed.sh: there is no ns on the PATH; on Debian: apt-get install ns2" >&2
+    echo "simulators.sh: there is no ns on the PATH; on Debian: apt-get install ns2" >&2
     exit 1
 fi
 if [ -z "${WINDWARD:-}" ]; then
@@ -21,10 +22,12 @@ if [ -z "${WINDWARD:-}" ]; then
 fi
 export WINDWARD
 exec python3 - "${1:-3}" <<'PYTHON'
-import json, os, statistics, subprocess, sys, tempfile
+import json, os, shutil, statistics, subprocess, sys, tempfile
 
 rounds = int(sys.argv[1])
 SCENARIO = "experiments/speed/dumbbell.toml"
+# Ten times as long as in the paper, since Windward needs less than a tenth of a second for that.
+LR_SECONDS = 3000
 
 
 def measure(command):
@@ -34,7 +37,7 @@ def measure(command):
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
         if child.returncode != 0:
-            sys.exit(f"ns2-speed.sh: {' '.join(command)} failed")
+            sys.exit(f"simulators.sh: {' '.join(command)} failed")
         out.seek(0)
         text = out.read().decode()
     return text, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
@@ -49,14 +52,23 @@ def windward(flows):
 
 
 def ns2(flows):
-    text, cpu, memory = measure(["ns", "benches/ns2/dumbbell.tcl", f"flows={flows}"])
+    return ns(["ns", "benches/ns2/dumbbell.tcl", f"flows={flows}"])
+
+
+def ns3(flows):
+    return ns([f"{folder.name}/dumbbell", f"--flows={flows}"])
+
+
+def ns(command):
+    text, cpu, memory = measure(command)
     words = text.split()
     result = dict(zip(words[::2], words[1::2]))
     return int(result["packet_hops"]), float(result["goodput_bps"]), cpu, memory
 
 
 def lr_windward(protocol):
-    words = ["--set", f"flows.*.protocol={protocol}", "--set", "flows.lossy.last_hop.loss=0.01"]
+    words = ["--set", f"flows.*.protocol={protocol}", "--set", "flows.lossy.last_hop.loss=0.01",
+             "--set", f"duration={LR_SECONDS}s"]
     text, cpu, memory = measure([os.environ["WINDWARD"], "run", "validation/ns2/lr-dumbbell.toml",
                                  "--json", *words])
     return sum(group["goodput_bps"] for group in json.loads(text)["groups"]), cpu, memory
@@ -64,20 +76,32 @@ def lr_windward(protocol):
 
 def lr_ns2(protocol):
     text, cpu, memory = measure(["ns", "validation/ns2/scenario.tcl", "topology=lr-dumbbell",
-                                 f"protocol={protocol}", "loss=0.01", "duration=300", "warmup=50"])
+                                 f"protocol={protocol}", "loss=0.01", f"duration={LR_SECONDS}",
+                                 "warmup=50"])
     words = text.split()
     result = dict(zip(words[::2], words[1::2]))
     return float(result["goodput"]), cpu, memory
 
 
+programs = {"ns-2": ns2, "Windward": windward}
+parts = ["ns3-point-to-point", "ns3-applications", "ns3-traffic-control"]
+folder = tempfile.TemporaryDirectory()
+if shutil.which("pkg-config") and subprocess.run(["pkg-config", "--exists", *parts]).returncode == 0:
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", *parts], check=True,
+                           capture_output=True, text=True).stdout.split()
+    subprocess.run(["g++", "-O2", "benches/ns3/dumbbell.cc", "-o", f"{folder.name}/dumbbell", *flags],
+                   check=True)
+    programs["ns-3"] = ns3
+else:
+    print("without ns-3; on Debian: apt-get install libns3-dev libgsl-dev pkg-config\n")
 print(f"{rounds} rounds, alternating; millions of packet-hops per CPU second (user + sys)\n")
 print("|   N | program  |  M hops | goodput Mbit/s | M hops/s: median (all)       | peak MB | ratio |")
 print("|----:|:---------|--------:|---------------:|:-----------------------------|--------:|------:|")
 for flows in (10, 100):
-    runs = {"ns-2": [], "Windward": []}
+    runs = {name: [] for name in programs}
     for _ in range(rounds):
-        runs["ns-2"].append(ns2(flows))
-        runs["Windward"].append(windward(flows))
+        for name, run in programs.items():
+            runs[name].append(run(flows))
     median = {}
     for name, results in runs.items():
         speeds = [hops / cpu / 1e6 for hops, _, cpu, _ in results]
@@ -87,7 +111,7 @@ for flows in (10, 100):
         ratio = median[name] / median["ns-2"]
         speed = f"{median[name]:.2f} ({' '.join(f'{s:.2f}' for s in speeds)})"
         print(f"| {flows:3} | {name:8} | {hops / 1e6:7.2f} | {goodput / 1e6:14.1f} "
-              f"| {speed:28} | {memory:7.1f} | {ratio:5.2f} |", flush=True)
+              f"| {speed:28} | {memory:7.1f} | {ratio:5.3g} |", flush=True)
 
 print("\n| LR dumbbell | program  | goodput Mbit/s | CPU seconds: median (all)    | peak MB | ratio |")
 print("|:------------|:---------|---------------:|:-----------------------------|--------:|------:|")
