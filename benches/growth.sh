@@ -8,19 +8,12 @@
 # a row that half of the flows cross, while the others cross one each. Each flow has 1 Mbit/s and
 # two packets of queue, for any number of flows. Flows start within 24 ms. Their slow start is over
 # after 0.2 seconds over one bottleneck, which a run of its own measures and which is subtracted,
-# with all set-up: the flows are in the same phase at every size. Rounds go through all sizes in turn. Memory is the peak
-# of the process above that with ten flows, including the scenario, the packets in flight and the
-# outcome.
-#
-# FLOWS names other numbers of flows. WINDWARD names another binary than target/release/windward,
-# which is built if it is not given.
+# with all set-up: the flows are in the same phase at every size. Rounds go through all sizes in
+# turn. Memory is the peak of the process above that with ten flows, including the scenario, the
+# packets in flight and the outcome. FLOWS names other numbers of flows, and program.sh the program.
 set -eu
 cd "$(dirname "$0")/.."
-if [ -z "${WINDWARD:-}" ]; then
-    cargo build --release -q -p windward
-    WINDWARD="${CARGO_TARGET_DIR:-target}/release/windward"
-fi
-export WINDWARD
+. benches/program.sh
 exec python3 - "${1:-1}" "${2:-9000000}" <<'PYTHON'
 import json, os, statistics, subprocess, sys, tempfile
 from typing import NamedTuple

@@ -6,19 +6,15 @@
 #     benches/instructions.sh --bless    write the values and the compiler's version
 #
 # Counted by callgrind between two lengths of the run, so that the start cancels out. Values
-# belong to one compiler: with another they are printed and not compared. WINDWARD names another
-# binary than target/release/windward, which is built if it is not given.
+# belong to one compiler: with another they are printed and not compared. Of the program that
+# program.sh names.
 set -eu
 cd "$(dirname "$0")/.."
 if ! command -v valgrind >/dev/null 2>&1; then
     echo "instructions.sh: there is no valgrind on the PATH; on Debian: apt-get install valgrind" >&2
     exit 1
 fi
-if [ -z "${WINDWARD:-}" ]; then
-    cargo build --release -q -p windward
-    WINDWARD="${CARGO_TARGET_DIR:-target}/release/windward"
-fi
-export WINDWARD
+. benches/program.sh
 exec python3 - "${1:-}" <<'PYTHON'
 import csv, json, os, platform, re, subprocess, sys
 

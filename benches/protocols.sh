@@ -5,15 +5,10 @@
 #     benches/protocols.sh [ROUNDS [PROTOCOL...]]          3 rounds of all protocols by default
 #
 # Rounds go through all protocols in turn, so that a busy machine slows all of them; ratios are of
-# medians. WINDWARD names another binary than target/release/windward, which is built if it is not
-# given.
+# medians. Of the program that program.sh names.
 set -eu
 cd "$(dirname "$0")/.."
-if [ -z "${WINDWARD:-}" ]; then
-    cargo build --release -q -p windward
-    WINDWARD="${CARGO_TARGET_DIR:-target}/release/windward"
-fi
-export WINDWARD
+. benches/program.sh
 exec python3 - "${@:-3}" <<'PYTHON'
 import json, os, statistics, subprocess, sys
 

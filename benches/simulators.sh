@@ -2,25 +2,21 @@
 # Speed of Windward, ns-2 and ns-3: packet-hops per CPU second (user and system), the ratio of the
 # medians, peak memory. First on experiments/speed/dumbbell.toml with ns-2 at its best (benches/
 # ns2/dumbbell.tcl: Splay, only the headers in use), and, if it is installed, ns-3 for two simulated
-# seconds (benches/ns3/dumbbell.cc). Then on the dumbbell of lr2008 with newreno
-# and xcp-dumb at 1 % of loss (validation/ns2/scenario.tcl), where both carry the same packets except
-# for the random losses; the ratio is then that of CPU seconds per run.
+# seconds (benches/ns3/dumbbell.cc). Then on the dumbbell of lr2008 with newreno and xcp-dumb at 1 %
+# of loss (validation/ns2/scenario.tcl), where Windward and ns-2 carry the same packets except for
+# the random losses; the ratio is then that of CPU seconds per run.
 #
 #     benches/simulators.sh [ROUNDS]          3 by default
 #
-# Rounds alternate between the programs, so that a busy machine slows both. WINDWARD names
-# another binary than target/release/windward, which is built if it is not given.
+# Rounds alternate between the programs, so that a busy machine slows all. Of the program that
+# program.sh names.
 set -eu
 cd "$(dirname "$0")/.."
 if ! command -v ns >/dev/null 2>&1; then
     echo "simulators.sh: there is no ns on the PATH; on Debian: apt-get install ns2" >&2
     exit 1
 fi
-if [ -z "${WINDWARD:-}" ]; then
-    cargo build --release -q -p windward
-    WINDWARD="${CARGO_TARGET_DIR:-target}/release/windward"
-fi
-export WINDWARD
+. benches/program.sh
 exec python3 - "${1:-3}" <<'PYTHON'
 import json, os, shutil, statistics, subprocess, sys, tempfile
 

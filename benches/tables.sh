@@ -6,9 +6,7 @@
 #     benches/tables.sh
 set -eu
 cd "$(dirname "$0")/.."
-cargo build --release -q -p windward
-WINDWARD="$PWD/${CARGO_TARGET_DIR:-target}/release/windward"
-export WINDWARD
+. benches/program.sh
 floor=$(mktemp)
 trap 'rm -f "$floor"' EXIT
 rustc -O benches/floor.rs -o "$floor"

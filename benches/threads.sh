@@ -5,15 +5,11 @@
 #     benches/threads.sh [PAIRS [N]]          7 pairs, 2 threads by default
 #
 # Rows of five bottlenecks that a tenth of the flows cross while the others cross one each, and one
-# bottleneck; each flow has links and about 1 Mbit/s of its own. The fingerprints of all runs must be equal.
-# WINDWARD names another binary than target/release/windward, which is built if it is not given.
+# bottleneck; each flow has links and about 1 Mbit/s of its own. The fingerprints of all runs must be
+# equal. Of the program that program.sh names.
 set -eu
 cd "$(dirname "$0")/.."
-if [ -z "${WINDWARD:-}" ]; then
-    cargo build --release -q -p windward
-    WINDWARD="${CARGO_TARGET_DIR:-target}/release/windward"
-fi
-export WINDWARD
+. benches/program.sh
 exec python3 - "${1:-7}" "${2:-2}" <<'PYTHON'
 import json, os, statistics, subprocess, sys, tempfile
 

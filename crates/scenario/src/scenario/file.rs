@@ -156,7 +156,7 @@ impl ScenarioFile {
 
     /// The same file, for a run that can have as many bytes of memory as `memory` returns, if it
     /// knows: a scenario whose flows and links need more is an error, before it takes them. It is
-    /// called only if they need more than a megabyte.
+    /// called at most once, and only if they need more than a megabyte.
     #[must_use]
     pub fn within(self, memory: fn() -> Option<u64>) -> Self {
         ScenarioFile { memory, ..self }

@@ -1,5 +1,6 @@
 //! From the tables of a file to a [`Scenario`].
 
+use std::cell::LazyCell;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -226,6 +227,7 @@ fn groups<'a>(root: &Section<'a>, keys: &FileKeys<'a>, given: Given<'_>) -> Resu
     }
     let mut groups = Vec::with_capacity(items.len());
     let mut names = HashSet::new();
+    let memory = LazyCell::new(given.memory);
     let mut count = 0;
     for item in items {
         let group = Group::read(&item.section()?, &defaults, common, given)?;
@@ -235,7 +237,7 @@ fn groups<'a>(root: &Section<'a>, keys: &FileKeys<'a>, given: Given<'_>) -> Resu
         count += group.count;
         let needs = count as u64 * BYTES_OF_FLOW;
         if needs > LITTLE
-            && let Some(memory) = (given.memory)().filter(|memory| needs > *memory)
+            && let Some(memory) = memory.filter(|memory| needs > *memory)
         {
             let mb = |bytes: u64| bytes.div_ceil(1_000_000);
             return Err(group
